@@ -1,0 +1,339 @@
+"""What the stages need from below, as Protocols; `backends/` fulfils them and `app.py` hands them over.
+
+Every method that changes who may do what (roles, links, revocations, policy) raises the tenant's epoch in the same
+transaction. All of them raise `Unavailable` when the store beneath can't answer; none answers an outage with "empty".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from gateway.model import (
+    AccessToken,
+    Agent,
+    AgentName,
+    AuditRecord,
+    Identity,
+    Kind,
+    Message,
+    Profile,
+    ProfileId,
+    Relation,
+    RoleAssignment,
+    Scope,
+    Session,
+    SessionFacts,
+    SessionId,
+    Tenant,
+    TenantId,
+)
+
+
+class Clock(Protocol):
+    """The time, as an argument, so that no test sleeps."""
+
+    def now(self) -> datetime:
+        """The time now, in UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that only rise; for ages and deadlines."""
+
+
+T = TypeVar("T", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list; `next_cursor` is None at its end. Never a total."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None
+
+
+class Tenants(Protocol):
+    """Tenants and their epochs."""
+
+    async def all(self) -> Sequence[Tenant]:
+        """Every tenant, by name."""
+
+    async def find(self, tenant: TenantId) -> Tenant | None:
+        """The tenant with its epoch as it is in the store now."""
+
+    async def add(self, tenant: TenantId, *, demo: bool, now: datetime) -> Tenant:
+        """A new tenant with epoch 1. Raises Conflict where the name is taken."""
+
+
+class Identities(Protocol):
+    """Profiles, the principals linked to them, their roles and tokens. Emails are kept trimmed and case-folded."""
+
+    async def profile(self, tenant: TenantId, profile: ProfileId) -> Profile | None:
+        """The profile with its emails and roles, a merged or disabled one too."""
+
+    async def profile_of(self, tenant: TenantId, issuer: str, subject: str) -> Profile | None:
+        """The profile that (issuer, subject) is linked to, compared byte for byte; a merged one as its survivor."""
+
+    async def profile_with_email(self, tenant: TenantId, email: str) -> Profile | None:
+        """The unmerged profile that holds this email now."""
+
+    async def people(self, tenant: TenantId, *, limit: int, cursor: str | None) -> Page[Profile]:
+        """Unmerged profiles, ordered by id."""
+
+    async def count_people(self, tenant: TenantId) -> int:
+        """Unmerged, enabled profiles of kind "person"."""
+
+    async def add_profile(self, profile: Profile) -> None:
+        """A new profile with its emails and roles. Raises Conflict where an email is held by another profile."""
+
+    async def change_profile(
+        self,
+        tenant: TenantId,
+        profile: ProfileId,
+        *,
+        name: str | None,
+        emails: Sequence[str] | None,
+        disabled: bool | None,
+    ) -> Profile | None:
+        """Changes what is not None; None where there is no such profile. Raises Conflict for a held email."""
+
+    async def set_roles(self, tenant: TenantId, profile: ProfileId, roles: Sequence[RoleAssignment]) -> Profile | None:
+        """Replaces the roles given by hand."""
+
+    async def link(self, tenant: TenantId, identity: Identity, now: datetime) -> None:
+        """Links a principal; linking it again to the same profile is a no-op. Raises Conflict if it is another's."""
+
+    async def unlink(self, tenant: TenantId, identity: Identity) -> bool:
+        """Whether this exact link was there and is gone."""
+
+    async def identities(self, tenant: TenantId, profile: ProfileId) -> Sequence[Identity]:
+        """The principals linked to a profile."""
+
+    async def token_by_hash(self, digest: bytes) -> AccessToken | None:
+        """The token stored under this hash, a revoked or expired one too."""
+
+    async def add_token(self, token: AccessToken, digest: bytes) -> None:
+        """Stores a new token under the hash of its secret."""
+
+    async def tokens(self, tenant: TenantId, profile: ProfileId) -> Sequence[AccessToken]:
+        """A profile's tokens, newest first, without those revoked."""
+
+    async def revoke_token(self, tenant: TenantId, profile: ProfileId, token: str, now: datetime) -> bool:
+        """Whether this profile had such an unrevoked token; it is revoked now."""
+
+    async def touch_tokens(self, used: Mapping[str, datetime]) -> None:
+        """Writes the last use of each token id; never moves one back. Does not raise the epoch."""
+
+
+class Agents(Protocol):
+    """The configured agents of a tenant."""
+
+    async def all(self, tenant: TenantId) -> Sequence[Agent]:
+        """Every agent, by name."""
+
+    async def find(self, tenant: TenantId, name: AgentName) -> Agent | None:
+        """One agent."""
+
+    async def add(self, agent: Agent, now: datetime) -> None:
+        """A new agent. Raises Conflict where the name or the folder is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFilter:
+    """How a caller narrows a list; it can only narrow what the scope allows."""
+
+    agent: AgentName | None = None
+    kinds: frozenset[Kind] | None = None
+    relations: frozenset[Relation] | None = None
+    title: str | None = None  # a part of the title, case-folded
+    active_since: datetime | None = None
+    archived: bool | None = None  # None: both
+
+
+class Sessions(Protocol):
+    """Sessions, their lineage and who takes part."""
+
+    async def create(self, session: Session, participants: Sequence[ProfileId]) -> SessionFacts:
+        """Stores a new session; participants join now, and only a root has any. Raises Conflict where the key is taken."""
+
+    async def find(self, tenant: TenantId, reference: str) -> SessionFacts | None:
+        """By key or `ses_…` id, byte for byte; with the participants of its root."""
+
+    async def list(
+        self, tenant: TenantId, scope: Scope, narrow: SessionFilter, *, limit: int, cursor: str | None
+    ) -> Page[Session]:
+        """The sessions in `scope`, newest first by id, as one SQL statement (design section 7)."""
+
+    async def set_title(self, tenant: TenantId, session: SessionId, title: str | None) -> SessionFacts | None:
+        """Renames."""
+
+    async def set_participants(
+        self, tenant: TenantId, root: SessionId, people: Sequence[ProfileId], now: datetime
+    ) -> SessionFacts | None:
+        """Those who stay keep their joining; new ones join now; the rest leave."""
+
+    async def set_owner(
+        self, tenant: TenantId, root: SessionId, owner: ProfileId, now: datetime
+    ) -> SessionFacts | None:
+        """Reassigns the whole tree; a new owner who did not take part joins now."""
+
+    async def archive(self, tenant: TenantId, session: SessionId, now: datetime) -> SessionFacts | None:
+        """Archives; repeating it keeps the first time."""
+
+    async def reset(self, tenant: TenantId, session: SessionId) -> SessionFacts | None:
+        """Starts the next incarnation; id, key and lineage stay."""
+
+    async def delete(self, tenant: TenantId, session: SessionId) -> int:
+        """Removes the session, its descendants and their transcripts; how many sessions went."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDraft:
+    """A message before the store has numbered it."""
+
+    id: str
+    session: SessionId
+    incarnation: int
+    role: str
+    name: str | None
+    content: str
+    sender: ProfileId | None
+    created_at: datetime
+
+
+class Transcripts(Protocol):
+    """Messages, in order."""
+
+    async def append(self, tenant: TenantId, draft: MessageDraft) -> Message | None:
+        """Durable when it returns, and the session's `last_message_at` with it. None where the session is gone,
+        archived, or another incarnation by now."""
+
+    async def history(
+        self, tenant: TenantId, session: SessionId, *, incarnation: int, after: int, limit: int, cursor: str | None
+    ) -> Page[Message] | None:
+        """Messages numbered above `after`, oldest first; None where the session is gone or another incarnation by now
+        (checked in the same transaction, so a read that began before a reset fails closed)."""
+
+    async def latest(
+        self, tenant: TenantId, session: SessionId, *, incarnation: int, after: int, limit: int
+    ) -> Sequence[Message] | None:
+        """The newest `limit` messages above `after`, oldest of them first; None as in `history`."""
+
+    async def search(
+        self, tenant: TenantId, scope: Scope, query: str, *, session: SessionId | None, limit: int
+    ) -> Sequence[tuple[Session, Message]]:
+        """Messages in scope that hold every word of `query` (case-folded), newest first, each participant only from
+        their joining on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyVersion:
+    """A published policy document."""
+
+    tenant: TenantId
+    version: int
+    text: str
+    comment: str
+    author: str
+    published_at: datetime
+    rolled_back_to: int | None = None
+
+
+class Policies(Protocol):
+    """Published policy documents of a tenant; versions only rise."""
+
+    async def current(self, tenant: TenantId) -> tuple[PolicyVersion, int] | None:
+        """The version in force and the epoch, read together."""
+
+    async def version(self, tenant: TenantId, version: int) -> PolicyVersion | None:
+        """One version."""
+
+    async def history(self, tenant: TenantId, *, limit: int, cursor: str | None) -> Page[PolicyVersion]:
+        """Newest first."""
+
+    async def publish(
+        self,
+        tenant: TenantId,
+        text: str,
+        *,
+        base_version: int,
+        comment: str,
+        author: str,
+        now: datetime,
+        rolled_back_to: int | None = None,
+    ) -> tuple[PolicyVersion, int]:
+        """A new version and the new epoch. Raises Conflict with `facts["version"]` where the base is not in force."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """What a reader of the audit asks for; None does not narrow."""
+
+    kind: str | None = None
+    person: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    action: str | None = None
+    effect: str | None = None
+    code: str | None = None
+    decision: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord:
+    """An audit record in its place in the tenant's chain."""
+
+    sequence: int
+    record: AuditRecord
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainReport:
+    """What `verify` found: how many records were read, and each fault in a sentence with its sequence number."""
+
+    records: int
+    faults: tuple[str, ...]
+
+
+class Audit(Protocol):
+    """The append-only, keyed hash chain of each tenant."""
+
+    async def append(self, records: Sequence[AuditRecord]) -> None:
+        """Durable when it returns; records of several tenants each go to their own chain, in order."""
+
+    async def read(
+        self, tenant: TenantId, narrow: AuditFilter, *, limit: int, cursor: str | None, ascending: bool = False
+    ) -> Page[StoredRecord]:
+        """Newest first, or oldest first."""
+
+    async def verify(self, tenant: TenantId) -> ChainReport:
+        """Reads the whole chain and the signed checkpoint outside the database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRecord:
+    """Where a note came from, kept outside its text (design section 9)."""
+
+    id: str
+    tenant: TenantId
+    agent: AgentName
+    path: str
+    sha256: str  # of the appended text
+    provenance: str  # "person", "agent", "untrusted", "system"
+    author: ProfileId
+    session: SessionId | None
+    created_at: datetime
+
+
+class Notes(Protocol):
+    """Provenance of notes."""
+
+    async def add(self, note: NoteRecord) -> None:
+        """Stores it before the note is written; a note without a record is `untrusted`."""
+
+    async def of_path(self, tenant: TenantId, agent: AgentName, path: str) -> Sequence[NoteRecord]:
+        """The records of one file, oldest first."""
