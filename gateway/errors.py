@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One broken rule: which field, which rule, and a sentence for the person; a position in a text where there is one."""
+    """One broken rule: which field, which rule, a sentence for the person, and a position where there is a text."""
 
     field: str
     rule: str

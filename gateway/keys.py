@@ -19,7 +19,7 @@ def new_id(prefix: str, now: datetime) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` may name a tenant, an agent or a caller's own session: `[a-z0-9][a-z0-9_-]{0,63}`, byte for byte."""
+    """Whether `text` may name a tenant, an agent or a caller's session: `[a-z0-9][a-z0-9_-]{0,63}`, byte for byte."""
     return _NAME.fullmatch(text) is not None
 
 

@@ -76,7 +76,7 @@ class Resource(StrEnum):
 
 
 class Action(StrEnum):
-    """What a request wants to do; the closed list of design section 7. `history`, `search`, … are read where they are."""
+    """What a request wants to do; the closed list of design section 7."""
 
     CREATE = "create"
     ENTER = "enter"

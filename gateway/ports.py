@@ -155,7 +155,7 @@ class Sessions(Protocol):
     """Sessions, their lineage and who takes part."""
 
     async def create(self, session: Session, participants: Sequence[ProfileId]) -> SessionFacts:
-        """Stores a new session; participants join now, and only a root has any. Raises Conflict where the key is taken."""
+        """Stores a new session; participants (of a root only) join now. Raises Conflict where the key is taken."""
 
     async def find(self, tenant: TenantId, reference: str) -> SessionFacts | None:
         """By key or `ses_…` id, byte for byte; with the participants of its root."""
