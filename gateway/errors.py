@@ -31,6 +31,17 @@ class Fault:
     column: int | None = None
 
 
+def field_path(parts: Sequence[str | int]) -> str:
+    """A field's full name as a person writes it: `("oidc", "issuers", 0, "audience")` is `oidc.issuers[0].audience`."""
+    name = ""
+    for part in parts:
+        if isinstance(part, int):
+            name += f"[{part}]"
+        else:
+            name += f".{part}" if name else part
+    return name
+
+
 class GatewayError(Exception):
     """Anything that a caller is told, in words that show nothing of another person."""
 

@@ -1,0 +1,307 @@
+"""Turns `gateway.toml` and `GATEWAY_…` variables into frozen settings, or into a list of every fault in them."""
+
+from __future__ import annotations
+
+import ipaddress
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from gateway.environment import Environment
+from gateway.errors import ConfigurationFaults, Fault
+
+Algorithm = Literal["RS256", "ES256", "EdDSA"]
+NonEmpty = Annotated[str, Field(min_length=1)]
+Location = tuple[str | int, ...]
+
+
+class _Group(BaseModel):
+    """A table of the file: frozen, and a key that nobody knows is a fault, not something to ignore."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Server(_Group):
+    """Where the gateway listens, and what one request may cost."""
+
+    host: NonEmpty = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
+    body_limit_bytes: int = Field(
+        default=1024 * 1024, ge=1024, description="Largest request body; a larger one is a 413."
+    )
+    request_timeout_s: float = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="Seconds until an answer must have begun; then it is a 503.",
+    )
+    metrics: Literal["loopback", "off"] = Field(
+        default="loopback",
+        description="Who may read `/metrics`: callers on this machine that no proxy forwards, or nobody.",
+    )
+
+
+class State(_Group):
+    """What the embedded gateway keeps on this machine."""
+
+    folder: Path = Field(default=Path(".gateway"), description="Folder of the database, the keys and the workspaces.")
+
+
+class Demo(_Group):
+    """The demo tenant, with people whose tokens are printed."""
+
+    enabled: bool = Field(
+        default=False, description="Makes the tenant `demo` at the first start. Only on a loopback address."
+    )
+
+
+class Audit(_Group):
+    """How records of reads reach the disk; those of writes are always durable before the write."""
+
+    reads: Literal["buffered", "durable"] = Field(
+        default="buffered",
+        description="`buffered` answers first and writes within `flush_ms`; `durable` waits for the disk.",
+    )
+    buffer_records: int = Field(
+        default=10_000,
+        ge=1,
+        le=1_000_000,
+        description="Records that may wait; when full, requests are refused (503).",
+    )
+    flush_ms: int = Field(default=50, ge=1, le=50, description="Longest time that a record waits, in milliseconds.")
+
+
+class Policy(_Group):
+    """How old an answer may be."""
+
+    refuse_after_s: float = Field(
+        default=5.0,
+        gt=0,
+        le=5,
+        description="Seconds without word from the store after which decisions are refused with a 503.",
+    )
+
+
+class Issuer(_Group):
+    """A trusted OIDC issuer. What has no default must be said: nothing about a token is taken on trust."""
+
+    issuer: NonEmpty = Field(description="The `iss` of its tokens, byte for byte; https, or http on this machine.")
+    audience: NonEmpty = Field(description="The `aud` that its tokens must name.")
+    algorithms: tuple[Algorithm, ...] = Field(
+        min_length=1, description="Signatures to accept. The algorithm never comes from the token."
+    )
+    tenant: NonEmpty | None = Field(default=None, description="The tenant of all its people. This or `tenant_claim`.")
+    tenant_claim: NonEmpty | None = Field(
+        default=None, validate_default=True, description="The claim that names the tenant. This or `tenant`."
+    )
+    jwks_uri: NonEmpty | None = Field(
+        default=None, description="Where its keys are; without it they are found by discovery."
+    )
+    trust_email: bool = Field(
+        default=False, description="Whether a verified email of this issuer may link to a profile."
+    )
+    provision: bool = Field(default=False, description="Whether somebody new gets a profile, without any role.")
+    accept_plain_typ: bool = Field(
+        default=False,
+        description="Whether `typ: JWT` or none passes for an access token, for issuers without RFC 9068.",
+    )
+    scopes: Literal["person", "token"] = Field(
+        default="token",
+        description="What a token may do: all that the person may, or only what its `scope` claim names.",
+    )
+
+    @field_validator("issuer", "jwks_uri")
+    @classmethod
+    def _travels_safely(cls, value: str | None) -> str | None:
+        if value is not None and not _is_safe_url(value):
+            raise ValueError("must be an https URL without user or fragment; http only for an issuer on this machine")
+        return value
+
+    @field_validator("tenant_claim")
+    @classmethod
+    def _one_source_of_the_tenant(cls, value: str | None, info: ValidationInfo) -> str | None:
+        # A tenant that is itself at fault is not in `data`, and has its own line in the report.
+        if "tenant" in info.data and (info.data["tenant"] is None) == (value is None):
+            raise ValueError("name exactly one of tenant and tenant_claim")
+        return value
+
+
+class Oidc(_Group):
+    """Whose tokens are good besides our own."""
+
+    issuers: tuple[Issuer, ...] = Field(default=(), description="Trusted issuers, each named once.")
+
+
+class Log(_Group):
+    """What the gateway writes about itself, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least that is written."
+    )
+    format: Literal["json", "console"] = Field(
+        default="json", description="One JSON object a line, or lines for people."
+    )
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. There is no switch that turns authentication off (design section 5)."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid")
+
+    server: Server = Server()
+    state: State = State()
+    demo: Demo = Demo()
+    audit: Audit = Audit()
+    policy: Policy = Policy()
+    oidc: Oidc = Oidc()
+    log: Log = Log()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load` hands over: nothing reads the process's environment behind its back."""
+        return (init_settings,)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Validated settings. Raises pydantic's ValidationError."""
+        return cls(**values)
+
+
+def load(config: Path | None, environ: Mapping[str, str]) -> Settings:
+    """The settings of one start; a variable wins over the file.
+
+    Without `config` the file is the one that GATEWAY_CONFIG names, else `gateway.toml` in the current folder if there
+    is one.
+
+    Raises:
+        ConfigurationFaults: every fault in the file and in the variables, each with its full name.
+    """
+    file_values, faults = _read(_chosen(config, environ))
+    environment = Environment(Settings, environ)
+    values = _merged(file_values, environment())
+    faults += environment.faults
+    faults += _repeated_issuers(values, environment)
+    settings: Settings | None = None
+    try:
+        settings = Settings.of(values)
+    except ValidationError as error:
+        faults += _named(error, environment)
+    else:
+        faults += _public_demo(settings, settings.demo.enabled)
+    if faults or settings is None:
+        raise ConfigurationFaults(faults)
+    return settings
+
+
+def refuse_public_demo(settings: Settings, has_demo_tenant: bool) -> None:
+    """Refuses to serve the demo tenant, whose tokens were printed, on an address that others can reach (design 5).
+
+    Raises:
+        ConfigurationFaults: there is a demo tenant, or will be, and `server.host` is not a loopback address.
+    """
+    faults = _public_demo(settings, has_demo_tenant or settings.demo.enabled)
+    if faults:
+        raise ConfigurationFaults(faults)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or the name `localhost` (RFC 6761 section 6.3), can only be reached from this machine."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def _public_demo(settings: Settings, has_demo_tenant: bool) -> list[Fault]:
+    if not has_demo_tenant or is_loopback(settings.server.host):
+        return []
+    message = (
+        f"{settings.server.host} can be reached from elsewhere, and there is a demo tenant: "
+        "listen on 127.0.0.1, or start with another state folder and demo.enabled = false"
+    )
+    return [Fault(field="server.host", rule="loopback_for_demo", message=message)]
+
+
+def _is_safe_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        host, _ = url.hostname, url.port
+    except ValueError:
+        return False
+    if not host or url.username is not None or url.password is not None or url.fragment or text != text.strip():
+        return False
+    return url.scheme == "https" or (url.scheme == "http" and is_loopback(host))
+
+
+def _chosen(config: Path | None, environ: Mapping[str, str]) -> Path | None:
+    if config is not None:
+        return config
+    if named := environ.get("GATEWAY_CONFIG"):
+        return Path(named)
+    usual = Path("gateway.toml")
+    return usual if usual.exists() else None
+
+
+def _read(path: Path | None) -> tuple[dict[str, Any], list[Fault]]:
+    if path is None:
+        return {}, []
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")), []
+    except OSError as error:
+        message = f"can't be read: {error.strerror}"
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        message = f"is not TOML: {error}"
+    return {}, [Fault(field=str(path), rule="config_file", message=message)]
+
+
+def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(low)
+    for key, value in high.items():
+        below = merged.get(key)
+        merged[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _repeated_issuers(values: Mapping[str, Any], environment: Environment) -> Iterator[Fault]:
+    """Two entries for one issuer would leave it open which audience counts; seen here, before validation can stop."""
+    oidc = values.get("oidc")
+    issuers = oidc.get("issuers") if isinstance(oidc, dict) else None
+    seen: set[str] = set()
+    for index, entry in enumerate(issuers if isinstance(issuers, list) else []):
+        name = entry.get("issuer") if isinstance(entry, dict) else None
+        if isinstance(name, str) and name in seen:
+            field = environment.spell(("oidc", "issuers", index, "issuer"))
+            yield Fault(field=field, rule="unique", message="an earlier entry has this issuer; name each one once")
+        elif isinstance(name, str):
+            seen.add(name)
+
+
+def _named(error: ValidationError, environment: Environment) -> Iterator[Fault]:
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    locations = [problem["loc"] for problem in problems]
+    for problem in problems:
+        location: Location = problem["loc"]
+        within = any(one[:-1] == location for one in locations)
+        if problem["type"] == "too_short" and within:
+            continue  # a list counts as empty while its items are at fault; those are named
+        if problem["type"] == "extra_forbidden":
+            message = "is no setting; docs/settings.md lists them all"
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+        yield Fault(field=environment.spell(location), rule=problem["type"], message=message)

@@ -1,0 +1,89 @@
+"""Turns what every test shares into fixtures (settings, clock, log lines), and keeps tests off the network."""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.logs import Loggers, configure
+from gateway.settings import Settings, load
+from tests.clock import SettableClock
+
+pytest_plugins = ["tests.not_run"]
+
+
+class Refused(Exception):
+    """A test wanted to leave this machine."""
+
+
+def _stays_here(address: Any) -> bool:
+    """Whether a socket address is a path of this machine, or a loopback address or name."""
+    if not isinstance(address, tuple):
+        return True
+    try:
+        return ipaddress.ip_address(address[0]).is_loopback
+    except ValueError:
+        return address[0] == "localhost"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_network() -> Iterator[None]:
+    """Only loopback addresses can be reached; a test that needs more fails, with the address."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "connect_ex"):
+            patch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+        yield
+
+
+def _guarded(connect: Any) -> Any:
+    def guarded(self: socket.socket, address: Any) -> Any:
+        if not _stays_here(address):
+            raise Refused(f"tests stay on this machine; this one wanted {address}")
+        return connect(self, address)
+
+    return guarded
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    """A clock that stands at 2026-12-01 09:00 UTC until the test moves it."""
+    return SettableClock()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """The defaults, with the state in a folder of this test alone."""
+    config = tmp_path / "gateway.toml"
+    config.touch()
+    return load(config, {"GATEWAY_STATE__FOLDER": str(tmp_path / ".gateway"), "GATEWAY_LOG__LEVEL": "debug"})
+
+
+class LogCapture:
+    """What the gateway logged, through the real chain of processors."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._stream = io.BytesIO()
+        self.loggers: Loggers = configure(settings, self._stream)
+
+    @property
+    def text(self) -> str:
+        """Every line as it was written."""
+        return self._stream.getvalue().decode()
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Every line, parsed."""
+        return [orjson.loads(line) for line in self._stream.getvalue().splitlines()]
+
+
+@pytest.fixture
+def logs(settings: Settings) -> LogCapture:
+    """Loggers whose lines the test can read."""
+    return LogCapture(settings)
