@@ -126,6 +126,7 @@ class Principal:
     expires_at: datetime | None = None
     credential_id: str | None = None  # tok_… of an access token
     email: str | None = None  # only one that the issuer verified
+    service: bool = False  # a client that got the token for itself, not for a person (RFC 9068 section 2.2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

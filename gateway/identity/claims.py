@@ -1,0 +1,166 @@
+"""Turns the signed claims of an access token into a principal, or a refusal (RFC 7519, RFC 9068 section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.identity import emails
+from gateway.identity.issuers import IssuerSettings, ScopePolicy
+from gateway.identity.refusals import Reason, refused
+from gateway.identity.scopes import EVERYTHING, areas_in
+from gateway.keys import is_name
+from gateway.model import Principal, TenantId
+
+OIDC = "oidc"
+_LATEST = 253_402_300_799  # the last second of the year 9999
+_LONGEST_SUBJECT = 255  # OpenID Connect Core section 2
+_OF_ID_TOKENS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
+
+Claims = Mapping[str, Any]
+
+
+def check_type(typ: str | None, settings: IssuerSettings) -> None:
+    """RFC 9068 section 2.1: `at+jwt`, case and `application/` aside; plain ones only where the settings say so."""
+    name = "" if typ is None else typ.lower().removeprefix("application/")
+    if name == "at+jwt" or (settings.accept_plain_typ and name in ("", "jwt")):
+        return
+    raise refused(Reason.TYPE_NOT_ALLOWED)
+
+
+def principal_of(claims: Claims, typ: str | None, settings: IssuerSettings, now: datetime) -> Principal:
+    """Who the token speaks for, once its signature and `iss` are known to be right.
+
+    Raises Unauthenticated: another audience, an ID token, a token bound to a key of its holder, too early or too late,
+    or no subject or tenant.
+    """
+    _check_audience(claims, settings)
+    _check_purpose(claims, typ)
+    expires_at = _check_times(claims, settings, now)
+    service = _is_of_a_service(claims)
+    return Principal(
+        tenant=_tenant(claims, settings),
+        issuer=settings.issuer,
+        subject=_subject(claims),
+        credential=OIDC,
+        scopes=_scopes(claims, settings, service=service),
+        expires_at=expires_at,
+        email=None if service else _email(claims, settings),
+        service=service,
+    )
+
+
+def _audiences(claims: Claims) -> list[Any]:
+    audience = claims.get("aud")
+    return audience if isinstance(audience, list) else [audience]
+
+
+def _check_audience(claims: Claims, settings: IssuerSettings) -> None:
+    if settings.audience not in _audiences(claims):
+        raise refused(Reason.AUDIENCE_WRONG)
+
+
+def _check_purpose(claims: Claims, typ: str | None) -> None:
+    """Refuses what was signed for another purpose.
+
+    An ID token says to a client who signed in; it is no right to call us. Its marks are the hashes and nonce that only
+    it carries (OpenID Connect Core sections 2 and 3.3.2.11) and, where the type does not say `at+jwt`, an audience that
+    is nothing but the client itself, or an issuer's own word (`token_use` of Cognito, `typ` of Keycloak). Events (RFC
+    8417) are logout and security tokens. A bound token (`cnf`) may not be taken as a bearer token (RFC 9449 section
+    7.2), and we check no binding.
+    """
+    if "cnf" in claims:
+        raise refused(Reason.SENDER_CONSTRAINED)
+    if "events" in claims or not _OF_ID_TOKENS.isdisjoint(claims) or claims.get("token_use", "access") != "access":
+        raise refused(Reason.ID_TOKEN)
+    says_access = typ is not None and typ.lower().endswith("at+jwt")
+    if not says_access and (_is_for_its_client(claims) or claims.get("typ", "Bearer") != "Bearer"):
+        raise refused(Reason.ID_TOKEN)
+
+
+def _is_for_its_client(claims: Claims) -> bool:
+    clients = [claims[name] for name in ("azp", "client_id") if name in claims]
+    return all(audience in clients for audience in _audiences(claims))
+
+
+def _check_times(claims: Claims, settings: IssuerSettings, now: datetime) -> datetime:
+    at, leeway = now.timestamp(), settings.leeway_s
+    expiry, issued, earliest = (_time(claims, name) for name in ("exp", "iat", "nbf"))
+    if expiry is None:
+        raise refused(Reason.EXPIRY_MISSING)
+    if issued is None:
+        raise refused(Reason.ISSUED_AT_MISSING)
+    if at >= expiry + leeway:
+        raise refused(Reason.TOKEN_EXPIRED)
+    if at + leeway < max(issued, earliest or 0):
+        raise refused(Reason.NOT_YET_VALID)
+    return datetime.fromtimestamp(expiry, UTC)
+
+
+def _time(claims: Claims, name: str) -> float | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LATEST:
+        raise refused(Reason.CLAIM_MALFORMED)
+    return value
+
+
+def _subject(claims: Claims) -> str:
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not subject.strip():
+        raise refused(Reason.SUBJECT_MISSING)
+    if len(subject) > _LONGEST_SUBJECT or not subject.isprintable():
+        raise refused(Reason.CLAIM_MALFORMED)
+    return subject
+
+
+def _tenant(claims: Claims, settings: IssuerSettings) -> TenantId:
+    if settings.tenant is not None:
+        return settings.tenant
+    value = claims.get(settings.tenant_claim or "")
+    if not isinstance(value, str) or not value:
+        raise refused(Reason.TENANT_MISSING)
+    if settings.tenants:
+        known = settings.tenants.get(value)
+        if known is None:
+            raise refused(Reason.TENANT_UNKNOWN)
+        return known
+    if not is_name(value):
+        raise refused(Reason.TENANT_UNKNOWN)
+    return TenantId(value)
+
+
+def _is_of_a_service(claims: Claims) -> bool:
+    """Whether a client got the token for itself: RFC 9068 section 2.2, and what Auth0 and Entra ID write instead."""
+    client = claims.get("client_id", claims.get("azp"))
+    return (
+        (client is not None and claims.get("sub") == client)
+        or claims.get("gty") == "client-credentials"
+        or claims.get("idtyp") == "app"
+    )
+
+
+def _scopes(claims: Claims, settings: IssuerSettings, *, service: bool) -> frozenset[str]:
+    if settings.scopes is ScopePolicy.PERSON and not service:
+        return frozenset({EVERYTHING})
+    return areas_in(_scope_words(claims), settings.scope_prefix)
+
+
+def _scope_words(claims: Claims) -> list[str]:
+    """`scope` (RFC 9068 section 2.2.3), else `scp` as Entra ID and Okta write it."""
+    value = claims.get("scope", claims.get("scp", ""))
+    if isinstance(value, str):
+        return value.split(" ")
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return value
+    raise refused(Reason.CLAIM_MALFORMED)
+
+
+def _email(claims: Claims, settings: IssuerSettings) -> str | None:
+    """The address, if this issuer may vouch for it and says that it did (`email_verified` is true, not "true")."""
+    email = claims.get("email")
+    if not settings.trust_email or claims.get("email_verified") is not True or not isinstance(email, str):
+        return None
+    return emails.fold(email) if emails.is_address(email) and emails.is_unambiguous(email) else None

@@ -1,0 +1,125 @@
+"""Turns what an operator writes about a trusted issuer into settings that can't be used wrongly (design 5.1)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from gateway.errors import ConfigurationFaults, Fault
+from gateway.model import TenantId
+
+ALGORITHMS = frozenset({"RS256", "ES256", "EdDSA", "Ed25519"})
+_CHOICE = ", ".join(sorted(ALGORITHMS))
+_LONGEST_TOKEN = 65_536
+_LONGEST_LEEWAY_S = 300
+
+
+class ScopePolicy(StrEnum):
+    """Where the scopes of a person's token come from."""
+
+    PERSON = "person"  # a person who is signed in reaches all that they may do here
+    TOKEN = "token"  # noqa: S105 - only what the token's `scope` or `scp` names; no such claim is no scope at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTimes:
+    """How long an issuer's keys are used, and how often and how patiently it is asked for them."""
+
+    refresh_s: float = 300  # a key that was rotated out stops working after this long
+    cool_down_s: float = 30  # between two fetches for an unknown `kid`, so that made-up ones can't flood the issuer
+    retry_s: float = 5  # between two tries while the issuer is away
+    max_stale_s: float = 3_600  # how long old keys are used while it is away
+    timeout_s: float = 5  # for discovery and keys together
+    max_bytes: int = 262_144  # of one answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerSettings:
+    """One trusted issuer. Raises ConfigurationFaults, with every fault at once, for settings that must not be used."""
+
+    issuer: str  # compared byte for byte with `iss` and with the discovery document
+    audience: str  # what `aud` must contain; there is no default, and an empty one would accept anybody's tokens
+    algorithms: frozenset[str]
+    tenant: TenantId | None = None  # this, or `tenant_claim`
+    tenant_claim: str | None = None
+    tenants: Mapping[str, TenantId] = field(default_factory=dict)  # claim's value → tenant; empty: it is its name
+    jwks_uri: str | None = None  # None: by discovery
+    trust_email: bool = False
+    provision: bool = False  # an unknown person gets a profile at their first request
+    accept_plain_typ: bool = False  # also `typ: JWT` or none, for issuers that don't follow RFC 9068
+    scopes: ScopePolicy = ScopePolicy.PERSON
+    scope_prefix: str = ""  # "gateway:" reads `gateway:memory` as "memory"
+    leeway_s: int = 30
+    max_token_length: int = 16_384
+    keys: KeyTimes = field(default_factory=KeyTimes)
+
+    def __post_init__(self) -> None:
+        faults = [*_address_faults(self), *_token_faults(self), *_tenant_faults(self), *_time_faults(self.keys)]
+        if faults:
+            raise ConfigurationFaults(faults)
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether the issuer is on this machine, the only place where plain http is allowed."""
+        return is_loopback(self.issuer)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the host of `url` is this machine, by name or by address."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_safe_url(url: str, *, loopback: bool) -> bool:
+    """Whether `url` may be fetched: https, or http on this machine where `loopback` allows it; nothing hidden in it."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - reading it is what checks it
+    except ValueError:
+        return False
+    if not parts.hostname or parts.username is not None or parts.fragment or not url.isprintable():
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and loopback and is_loopback(url))
+
+
+def _address_faults(settings: IssuerSettings) -> Iterator[Fault]:
+    if not is_safe_url(settings.issuer, loopback=True) or "?" in settings.issuer:
+        yield Fault(field="issuer", rule="https", message="must be an https URL (http only on this machine)")
+    elif settings.jwks_uri is not None and not is_safe_url(settings.jwks_uri, loopback=settings.on_loopback):
+        yield Fault(field="jwks_uri", rule="https", message="must be an https URL (http only beside a local issuer)")
+
+
+def _token_faults(settings: IssuerSettings) -> Iterator[Fault]:
+    if not settings.audience.strip():
+        yield Fault(field="audience", rule="required", message="name the audience that tokens for this gateway carry")
+    if not settings.algorithms:
+        yield Fault(field="algorithms", rule="required", message=f"name at least one of {_CHOICE}")
+    for unknown in sorted(settings.algorithms - ALGORITHMS):
+        yield Fault(field="algorithms", rule="known", message=f"{unknown} is not one of {_CHOICE}")
+    if not 0 <= settings.leeway_s <= _LONGEST_LEEWAY_S:
+        yield Fault(field="leeway_s", rule="range", message=f"must be from 0 to {_LONGEST_LEEWAY_S} seconds")
+    if not 256 <= settings.max_token_length <= _LONGEST_TOKEN:
+        yield Fault(field="max_token_length", rule="range", message=f"must be from 256 to {_LONGEST_TOKEN}")
+
+
+def _tenant_faults(settings: IssuerSettings) -> Iterator[Fault]:
+    if bool(settings.tenant) == bool(settings.tenant_claim):
+        yield Fault(field="tenant", rule="one_of", message="give either a tenant or the claim that names it")
+    if settings.tenants and not settings.tenant_claim:
+        yield Fault(field="tenants", rule="needs", message="only has a meaning together with tenant_claim")
+
+
+def _time_faults(times: KeyTimes) -> Iterator[Fault]:
+    for name in ("refresh_s", "cool_down_s", "retry_s", "timeout_s", "max_bytes"):
+        if getattr(times, name) <= 0:
+            yield Fault(field=f"keys.{name}", rule="range", message="must be more than 0")
+    if times.max_stale_s < times.refresh_s:
+        yield Fault(field="keys.max_stale_s", rule="range", message="must be at least refresh_s")

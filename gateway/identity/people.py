@@ -1,0 +1,237 @@
+"""Turns an admin's wishes about people into changes of profiles, roles and links, after every check (design section 5).
+
+Who may ask at all is the policy's decision (`admin/people`), made before these functions run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from gateway.errors import Conflict, Fault, Invalid, NotFound
+from gateway.identity import emails as addresses
+from gateway.identity.access_tokens import LOCAL_ISSUER
+from gateway.identity.roles import OWNERSHIP, check_may_assign, check_may_change, is_owner, role_faults
+from gateway.keys import new_id
+from gateway.model import Identity, Profile, ProfileId, Requester, RoleAssignment, TenantId
+from gateway.ports import Clock, Identities
+
+PERSON = "person"
+SERVICE = "service"
+OPERATOR_ISSUER = "operator"
+OPERATOR_SUBJECT = "local"
+
+_LONGEST_NAME = 200
+_LONGEST_ID = 255
+_MOST_EMAILS = 20
+_PAGE = 200
+
+
+class People:
+    """Changes to the people of the actor's tenant. Every method raises Unavailable when the store is away."""
+
+    def __init__(self, identities: Identities, clock: Clock) -> None:
+        self._identities = identities
+        self._clock = clock
+        # Two owners who take the role from each other at once must not both find the other still there.
+        self._owners = asyncio.Lock()
+
+    async def add(
+        self,
+        actor: Requester,
+        *,
+        name: str,
+        emails: Sequence[str] = (),
+        roles: Sequence[RoleAssignment] = (),
+        kind: str = PERSON,
+    ) -> Profile:
+        """A new profile.
+
+        Raises Invalid with every fault; ToolNotAllowed for a role that only an owner gives; Conflict for an email that
+        another profile holds.
+        """
+        _refuse([*_name_faults(name), *_email_faults(emails), *role_faults(roles), *_kind_faults(kind)])
+        check_may_assign(actor, None, roles)
+        profile = _new_profile(actor.tenant, self._clock, name=name, emails=emails, roles=roles, kind=kind)
+        await self._identities.add_profile(profile)
+        return profile
+
+    async def change(
+        self,
+        actor: Requester,
+        profile: ProfileId,
+        *,
+        name: str | None = None,
+        emails: Sequence[str] | None = None,
+        disabled: bool | None = None,
+    ) -> Profile:
+        """The profile after what is not None was changed.
+
+        Raises NotFound; Invalid; ToolNotAllowed for somebody with more rights; Conflict for a merged profile, for an
+        email that is held, and where the tenant would lose its last owner.
+        """
+        _refuse([*_name_faults(name), *_email_faults(emails)])
+        async with self._owners:
+            target = await self._target(actor, profile)
+            only_own_name = target.id == actor.profile.id and emails is None and disabled is None
+            if not only_own_name:
+                check_may_change(actor, target)
+            if disabled:
+                await self._check_an_owner_stays(target)
+            changed = await self._identities.change_profile(
+                actor.tenant, target.id, name=_tidied(name), emails=_folded(emails), disabled=disabled
+            )
+        return _there(changed)
+
+    async def set_roles(self, actor: Requester, profile: ProfileId, roles: Sequence[RoleAssignment]) -> Profile:
+        """The profile with exactly these roles.
+
+        Raises NotFound; Invalid; ToolNotAllowed for one's own roles or those only an owner gives and takes; Conflict
+        for a merged profile, and where the tenant would lose its last owner.
+        """
+        _refuse(role_faults(roles))
+        async with self._owners:
+            target = await self._target(actor, profile)
+            check_may_assign(actor, target, roles)
+            check_may_change(actor, target)
+            if OWNERSHIP not in roles:
+                await self._check_an_owner_stays(target)
+            changed = await self._identities.set_roles(actor.tenant, target.id, tuple(dict.fromkeys(roles)))
+        return _there(changed)
+
+    async def link(self, actor: Requester, profile: ProfileId, *, issuer: str, subject: str) -> Identity:
+        """The identity, linked to the profile; linking it again changes nothing.
+
+        Raises NotFound; Invalid; ToolNotAllowed for somebody with more rights; Conflict where it is another's.
+        """
+        _refuse([*_identity_faults("issuer", issuer), *_identity_faults("subject", subject)])
+        target = await self._target(actor, profile)
+        check_may_change(actor, target)
+        identity = Identity(issuer=issuer, subject=subject, profile=target.id)
+        await self._identities.link(actor.tenant, identity, self._clock.now())
+        return identity
+
+    async def unlink(self, actor: Requester, profile: ProfileId, *, issuer: str, subject: str) -> None:
+        """Takes exactly this identity from the profile. Raises NotFound, also for a link that is not there."""
+        target = await self._target(actor, profile)
+        check_may_change(actor, target)
+        identity = Identity(issuer=issuer, subject=subject, profile=target.id)
+        if not await self._identities.unlink(actor.tenant, identity):
+            raise NotFound
+
+    async def _target(self, actor: Requester, profile: ProfileId) -> Profile:
+        target = _there(await self._identities.profile(actor.tenant, profile))
+        if target.merged_into is not None:
+            facts: dict[str, object] = {"merged_into": target.merged_into}
+            raise Conflict("This profile was merged into another; change that one.", facts=facts)
+        return target
+
+    async def _check_an_owner_stays(self, target: Profile) -> None:
+        if is_owner(target) and not await self._has_other_owner(target):
+            raise Conflict("This is the last owner. Make somebody else an owner first.")
+
+    async def _has_other_owner(self, target: Profile) -> bool:
+        cursor: str | None = None
+        while True:
+            page = await self._identities.people(target.tenant, limit=_PAGE, cursor=cursor)
+            if any(_is_acting_owner(person) and person.id != target.id for person in page.items):
+                return True
+            cursor = page.next_cursor
+            if cursor is None:
+                return False
+
+
+async def add_first_owner(identities: Identities, clock: Clock, tenant: TenantId, *, name: str, email: str) -> Profile:
+    """The first owner of a tenant that has nobody yet (`gateway tenants add NAME --owner EMAIL`).
+
+    Raises Invalid; Conflict where the tenant has people already: then its owners decide.
+    """
+    _refuse([*_name_faults(name), *_email_faults([email])])
+    if await identities.count_people(tenant):
+        raise Conflict("This tenant has people already. One of its owners can add another.")
+    profile = _new_profile(tenant, clock, name=name, emails=[email], roles=[OWNERSHIP], kind=PERSON)
+    await identities.add_profile(profile)
+    return profile
+
+
+async def operator_profile(identities: Identities, clock: Clock, tenant: TenantId) -> Profile:
+    """The service that stands for the local operator in a tenant, made at its first use.
+
+    It owns the tenant, as whoever can read the state folder does anyway, but it is no person and never the last owner.
+    """
+    known = await identities.profile_of(tenant, OPERATOR_ISSUER, OPERATOR_SUBJECT)
+    if known is not None:
+        return known
+    profile = _new_profile(tenant, clock, name="Local operator", emails=(), roles=[OWNERSHIP], kind=SERVICE)
+    await identities.add_profile(profile)
+    identity = Identity(issuer=OPERATOR_ISSUER, subject=OPERATOR_SUBJECT, profile=profile.id)
+    await identities.link(tenant, identity, clock.now())
+    return profile
+
+
+def _new_profile(
+    tenant: TenantId, clock: Clock, *, name: str, emails: Sequence[str], roles: Sequence[RoleAssignment], kind: str
+) -> Profile:
+    now = clock.now()
+    return Profile(
+        id=ProfileId(new_id("prf", now)),
+        tenant=tenant,
+        name=name.strip(),
+        kind=kind,
+        emails=tuple(dict.fromkeys(map(addresses.fold, emails))),
+        roles=tuple(dict.fromkeys(roles)),
+        created_at=now,
+    )
+
+
+def _is_acting_owner(profile: Profile) -> bool:
+    return is_owner(profile) and profile.kind == PERSON and not profile.disabled
+
+
+def _there(profile: Profile | None) -> Profile:
+    if profile is None:
+        raise NotFound
+    return profile
+
+
+def _tidied(name: str | None) -> str | None:
+    return None if name is None else name.strip()
+
+
+def _folded(emails: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if emails is None else tuple(dict.fromkeys(map(addresses.fold, emails)))
+
+
+def _refuse(faults: Sequence[Fault]) -> None:
+    if faults:
+        raise Invalid(faults)
+
+
+def _name_faults(name: str | None) -> Iterator[Fault]:
+    if name is not None and not (1 <= len(name.strip()) <= _LONGEST_NAME and name.strip().isprintable()):
+        message = f"must have 1 to {_LONGEST_NAME} characters, on one line"
+        yield Fault(field="name", rule="text", message=message)
+
+
+def _email_faults(emails: Sequence[str] | None) -> Iterator[Fault]:
+    if emails is not None and len(emails) > _MOST_EMAILS:
+        yield Fault(field="emails", rule="count", message=f"at most {_MOST_EMAILS} addresses")
+        return
+    for index, email in enumerate(emails or ()):
+        if not addresses.is_address(email):
+            yield Fault(field=f"emails[{index}]", rule="email", message="is not an email address")
+        elif not addresses.is_unambiguous(email):
+            message = "has a letter that could be taken for another address; write it in small letters"
+            yield Fault(field=f"emails[{index}]", rule="ambiguous", message=message)
+
+
+def _kind_faults(kind: str) -> Iterator[Fault]:
+    if kind not in (PERSON, SERVICE):
+        yield Fault(field="kind", rule="one_of", message=f"must be {PERSON} or {SERVICE}")
+
+
+def _identity_faults(field: str, value: str) -> Iterator[Fault]:
+    if not (value.strip() and len(value) <= _LONGEST_ID and value.isprintable()):
+        yield Fault(field=field, rule="text", message=f"must have 1 to {_LONGEST_ID} characters, on one line")
+    elif field == "issuer" and value in (LOCAL_ISSUER, OPERATOR_ISSUER):
+        yield Fault(field=field, rule="reserved", message=f"{value} is the gateway itself; name an issuer of sign-ins")

@@ -1,0 +1,192 @@
+"""Turns a principal into the person it belongs to, with the roles they hold now (design section 5, "identity key")."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from gateway.errors import Conflict
+from gateway.identity.access_tokens import LOCAL_ISSUER
+from gateway.identity.claims import OIDC
+from gateway.identity.people import PERSON
+from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, Reason, refused
+from gateway.identity.roles import MEMBERSHIP
+from gateway.keys import new_id
+from gateway.model import Identity, Principal, Profile, ProfileId, Requester, TenantId
+from gateway.ports import Clock, Identities, Tenants
+
+_Key = tuple[TenantId, str, str]
+_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolved:
+    """A profile as it was in this epoch of its tenant."""
+
+    profile: Profile
+    epoch: int
+
+
+class ProfileResolver:
+    """Finds profiles in the store, or as the store had them in the same epoch.
+
+    Every change of roles, links and profiles raises the epoch (ports), so an entry of another epoch counts for nothing.
+    """
+
+    def __init__(
+        self,
+        identities: Identities,
+        tenants: Tenants,
+        clock: Clock,
+        epochs: Callable[[TenantId], int],
+        *,
+        provisioning: Collection[str] = (),
+        capacity: int = 10_000,
+    ) -> None:
+        """`provisioning` names the issuers whose people get a profile at their first request."""
+        self._tenants = tenants
+        self._identities = identities
+        self._epochs = epochs
+        self._newcomers = Newcomers(identities, clock, frozenset(provisioning))
+        self._capacity = capacity
+        self._resolved: dict[_Key, _Resolved] = {}
+
+    async def resolve(self, principal: Principal) -> Requester:
+        """The requester; its epoch is one that the profile is at least as new as.
+
+        Raises Unauthenticated: no such tenant, nobody's principal, or a profile that is disabled or retired;
+        Unavailable.
+        """
+        key = (principal.tenant, principal.issuer, principal.subject)
+        known = self._resolved.get(key)
+        if known is None or known.epoch != self._epochs(principal.tenant):
+            known = await self._load(key, principal)
+        if principal.service and known.profile.kind == PERSON:
+            raise refused(Reason.SERVICE_NOT_LINKED, NOT_ADDED)
+        return Requester(tenant=principal.tenant, profile=known.profile, principal=principal, epoch=known.epoch)
+
+    async def _load(self, key: _Key, principal: Principal) -> _Resolved:
+        if await self._tenants.find(principal.tenant) is None:
+            raise refused(Reason.TENANT_UNKNOWN)
+        epoch = self._epochs(principal.tenant)
+        resolved = _Resolved(await self._profile(principal), epoch)
+        # A change that arrived in between may or may not be in what was read: good for this request, which began before
+        # it, and not for the next.
+        if self._epochs(principal.tenant) == epoch:
+            self._keep(key, resolved)
+        return resolved
+
+    async def _profile(self, principal: Principal) -> Profile:
+        if principal.issuer == LOCAL_ISSUER:
+            return await self._own(principal)
+        profile = await self._identities.profile_of(principal.tenant, principal.issuer, principal.subject)
+        if profile is None:
+            profile = await self._newcomers.welcome(principal)
+        # `profile_of` went to the survivor of a merge. One that is itself merged is refused: one hop and no more.
+        return _active(profile)
+
+    async def _own(self, principal: Principal) -> Profile:
+        """The profile that a credential of our own names. One of a retired profile fails closed (design, "merge")."""
+        if principal.credential == OIDC:
+            raise refused(Reason.PRINCIPAL_MALFORMED)
+        profile = await self._identities.profile(principal.tenant, ProfileId(principal.subject))
+        if profile is None:
+            raise refused(Reason.PROFILE_UNKNOWN)
+        return _active(profile)
+
+    def _keep(self, key: _Key, resolved: _Resolved) -> None:
+        self._resolved.pop(key, None)
+        while len(self._resolved) >= self._capacity:
+            del self._resolved[next(iter(self._resolved))]
+        self._resolved[key] = resolved
+
+
+class Newcomers:
+    """Finds a place for a principal that is linked to nobody: by a trusted email, or by provisioning, or not at all."""
+
+    def __init__(self, identities: Identities, clock: Clock, provisioning: frozenset[str]) -> None:
+        self._identities = identities
+        self._clock = clock
+        self._provisioning = provisioning
+        # Two first requests of one person must not make two profiles.
+        self._one_at_a_time = asyncio.Lock()
+
+    async def welcome(self, principal: Principal) -> Profile:
+        """The profile that `principal` is linked to now. Raises Unauthenticated where an admin must add them."""
+        if principal.service or principal.credential != OIDC:
+            raise refused(Reason.SERVICE_NOT_LINKED, NOT_ADDED)
+        async with self._one_at_a_time:
+            for _ in range(_ROUNDS):
+                try:
+                    return await self._place(principal)
+                except Conflict:  # another process was first: look again at what it made
+                    continue
+        raise refused(Reason.PERSON_UNKNOWN, NOT_ADDED)
+
+    async def _place(self, principal: Principal) -> Profile:
+        linked = await self._identities.profile_of(principal.tenant, principal.issuer, principal.subject)
+        if linked is not None:
+            return linked
+        email = principal.email
+        holder = None if email is None else await self._identities.profile_with_email(principal.tenant, email)
+        if holder is not None:
+            return await self._link_by_email(principal, holder)
+        if principal.issuer not in self._provisioning:
+            raise refused(Reason.PERSON_UNKNOWN, NOT_ADDED)
+        return await self._provision(principal)
+
+    async def _link_by_email(self, principal: Principal, holder: Profile) -> Profile:
+        """Links to the holder of the email, unless the issuer knows another account for them.
+
+        Then the address was reassigned, and whoever has it now does not inherit the profile of whoever had it before.
+        """
+        if holder.kind != PERSON:
+            raise refused(Reason.SERVICE_NOT_LINKED, NOT_ADDED)
+        if holder.disabled:
+            raise refused(Reason.PROFILE_DISABLED, NOT_ADDED)
+        if await self._is_reassigned(principal, holder):
+            raise refused(Reason.EMAIL_REASSIGNED, NOT_ADDED)
+        identity = _identity(principal, holder)
+        await self._identities.link(principal.tenant, identity, self._clock.now())
+        # Another process may have linked the other account between our look and our link.
+        if await self._is_reassigned(principal, holder):
+            await self._identities.unlink(principal.tenant, identity)
+            raise refused(Reason.EMAIL_REASSIGNED, NOT_ADDED)
+        return holder
+
+    async def _is_reassigned(self, principal: Principal, holder: Profile) -> bool:
+        known = await self._identities.identities(principal.tenant, holder.id)
+        return any(one.issuer == principal.issuer and one.subject != principal.subject for one in known)
+
+    async def _provision(self, principal: Principal) -> Profile:
+        now = self._clock.now()
+        profile = Profile(
+            id=ProfileId(new_id("prf", now)),
+            tenant=principal.tenant,
+            name=principal.email or principal.subject,
+            kind=PERSON,
+            emails=(principal.email,) if principal.email else (),
+            roles=(MEMBERSHIP,),
+            created_at=now,
+        )
+        await self._identities.add_profile(profile)
+        try:
+            await self._identities.link(principal.tenant, _identity(principal, profile), now)
+        except Conflict:
+            # Somebody else linked this principal: the profile that nobody needs must not count as a person.
+            await self._identities.change_profile(principal.tenant, profile.id, name=None, emails=(), disabled=True)
+            raise
+        return profile
+
+
+def _identity(principal: Principal, profile: Profile) -> Identity:
+    return Identity(issuer=principal.issuer, subject=principal.subject, profile=profile.id)
+
+
+def _active(profile: Profile) -> Profile:
+    if profile.merged_into is not None:
+        raise refused(Reason.PROFILE_RETIRED, NOT_ACTIVE)
+    if profile.disabled:
+        raise refused(Reason.PROFILE_DISABLED, NOT_ACTIVE)
+    return profile

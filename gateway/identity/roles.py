@@ -1,0 +1,63 @@
+"""Turns the roles of two people into whether one may change the other (design section 5, "nobody raises themselves").
+
+This is the part of the rule that needs no decisions: nobody but an owner changes their own roles, only an owner gives
+or takes `admin` and `owner`, and only an owner changes a person who holds one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from gateway.errors import Fault, ToolNotAllowed
+from gateway.keys import is_name
+from gateway.model import ANY_AGENT, Profile, Requester, RoleAssignment
+
+MEMBER = "member"
+ADMIN = "admin"
+OWNER = "owner"
+RAISED = frozenset({ADMIN, OWNER})
+MEMBERSHIP = RoleAssignment(role=MEMBER, agent=ANY_AGENT)
+OWNERSHIP = RoleAssignment(role=OWNER, agent=ANY_AGENT)
+
+_ROLE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_MOST_ROLES = 100
+
+
+def is_owner(profile: Profile) -> bool:
+    """Whether they own the tenant; an `owner` on one agent does not."""
+    return OWNERSHIP in profile.roles
+
+
+def role_faults(roles: Collection[RoleAssignment]) -> list[Fault]:
+    """Every assignment that is not spelled like a role on an agent, or on `*`."""
+    if len(roles) > _MOST_ROLES:
+        return [Fault(field="roles", rule="count", message=f"at most {_MOST_ROLES} roles")]
+    faults = []
+    for index, held in enumerate(roles):
+        if _ROLE.fullmatch(held.role) is None:
+            message = "must begin with a to z and hold only a to z, 0 to 9, _ and -, at most 32 in all"
+            faults.append(Fault(field=f"roles[{index}].role", rule="name", message=message))
+        if held.agent != ANY_AGENT and not is_name(held.agent):
+            message = 'must be an agent\'s name, or "*" for all of them'
+            faults.append(Fault(field=f"roles[{index}].agent", rule="name", message=message))
+    return faults
+
+
+def check_may_change(actor: Requester, target: Profile) -> None:
+    """Raises ToolNotAllowed where `target` holds more than `actor` may touch."""
+    if is_owner(actor.profile):
+        return
+    if any(held.role in RAISED for held in target.roles):
+        raise ToolNotAllowed("Only an owner may change somebody who is an admin or an owner.")
+
+
+def check_may_assign(actor: Requester, target: Profile | None, roles: Collection[RoleAssignment]) -> None:
+    """Raises ToolNotAllowed where `actor` may not turn the roles of `target` (None: a new person) into `roles`."""
+    if is_owner(actor.profile):
+        return
+    if target is not None and target.id == actor.profile.id:
+        raise ToolNotAllowed("Only an owner may change their own roles. Ask an owner.")
+    held = set() if target is None else set(target.roles)
+    if any(changed.role in RAISED for changed in held ^ set(roles)):
+        raise ToolNotAllowed("Only an owner may give or take the roles admin and owner.")

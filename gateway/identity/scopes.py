@@ -1,0 +1,19 @@
+"""Turns the words of a credential into the areas of the gateway that it reaches (ports: `Principal.scopes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+EVERYTHING = "*"
+AREAS = frozenset({"session", "memory", "admin", "gateway", EVERYTHING})
+
+
+def areas_in(words: Iterable[str], prefix: str) -> frozenset[str]:
+    """The areas among `words`, each without `prefix`; words that are not ours are other services' business."""
+    ours = (word.removeprefix(prefix) for word in words if word.startswith(prefix))
+    return AREAS & frozenset(ours)
+
+
+def reaches(held: frozenset[str], wanted: frozenset[str]) -> bool:
+    """Whether a credential with `held` may hand on `wanted`: never more than it has itself."""
+    return EVERYTHING in held or wanted <= held

@@ -1,0 +1,118 @@
+"""Turns a person's wish for an access token into one that carries no more than they have (design section 5.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from gateway.errors import Conflict, Fault, Invalid, NotFound, ToolNotAllowed
+from gateway.identity.access_tokens import mint
+from gateway.identity.people import OPERATOR_ISSUER, SERVICE
+from gateway.identity.roles import check_may_change
+from gateway.identity.scopes import AREAS, reaches
+from gateway.keys import new_id
+from gateway.model import AccessToken, Profile, ProfileId, Requester
+from gateway.ports import Clock, Identities
+
+_LONGEST_NAME = 100
+_MOST_DAYS = 365
+
+
+class AccessTokens:
+    """The access tokens of a tenant's people. Every method raises Unavailable when the store is away."""
+
+    def __init__(self, identities: Identities, clock: Clock) -> None:
+        self._identities = identities
+        self._clock = clock
+
+    async def create(
+        self,
+        actor: Requester,
+        profile: ProfileId,
+        *,
+        name: str,
+        expires_in_days: int,
+        scopes: frozenset[str] | None = None,
+    ) -> tuple[str, AccessToken]:
+        """The secret, which nobody can read again, and the token as stored. `scopes` None: those of the credential.
+
+        Raises Invalid with every fault, scopes that the actor's own credential lacks among them; NotFound;
+        ToolNotAllowed for a token that speaks for another person; Conflict for a profile that is not active.
+        """
+        wanted = actor.principal.scopes if scopes is None else scopes
+        faults = [*_name_faults(name), *_expiry_faults(expires_in_days), *_scope_faults(actor, wanted)]
+        if faults:
+            raise Invalid(faults)
+        target = await self._target(actor, profile)
+        _check_may_speak_for(actor, target)
+        secret, digest = mint()
+        token = _new_token(target, self._clock.now(), name, expires_in_days, wanted)
+        await self._identities.add_token(token, digest)
+        return secret, token
+
+    async def list(self, actor: Requester, profile: ProfileId) -> Sequence[AccessToken]:
+        """The profile's tokens, newest first. Raises NotFound; ToolNotAllowed for somebody with more rights."""
+        target = await self._target(actor, profile)
+        _check_may_manage(actor, target)
+        return await self._identities.tokens(actor.tenant, target.id)
+
+    async def revoke(self, actor: Requester, profile: ProfileId, token: str) -> None:
+        """Ends a token at once. Raises NotFound, also for one already revoked; ToolNotAllowed as `list`."""
+        target = await self._target(actor, profile)
+        _check_may_manage(actor, target)
+        if not await self._identities.revoke_token(actor.tenant, target.id, token, self._clock.now()):
+            raise NotFound
+
+    async def _target(self, actor: Requester, profile: ProfileId) -> Profile:
+        target = await self._identities.profile(actor.tenant, profile)
+        if target is None:
+            raise NotFound
+        return target
+
+
+def _check_may_speak_for(actor: Requester, target: Profile) -> None:
+    """A token speaks for its profile, so making one for another person would be reading as them."""
+    if target.merged_into is not None or target.disabled:
+        raise Conflict("This profile is not active, so it can have no new token.")
+    if target.id == actor.profile.id or actor.principal.issuer == OPERATOR_ISSUER:
+        return
+    if target.kind != SERVICE:
+        raise ToolNotAllowed("A token speaks for its person, so everybody makes their own.")
+    check_may_change(actor, target)
+
+
+def _check_may_manage(actor: Requester, target: Profile) -> None:
+    if target.id != actor.profile.id:
+        check_may_change(actor, target)
+
+
+def _new_token(target: Profile, now: datetime, name: str, days: int, scopes: frozenset[str]) -> AccessToken:
+    return AccessToken(
+        id=new_id("tok", now),
+        tenant=target.tenant,
+        profile=target.id,
+        name=name.strip(),
+        scopes=scopes,
+        created_at=now,
+        expires_at=now + timedelta(days=days),
+    )
+
+
+def _name_faults(name: str) -> Iterator[Fault]:
+    if not (1 <= len(name.strip()) <= _LONGEST_NAME and name.strip().isprintable()):
+        yield Fault(field="name", rule="text", message=f"must have 1 to {_LONGEST_NAME} characters, on one line")
+
+
+def _expiry_faults(days: int) -> Iterator[Fault]:
+    if not 1 <= days <= _MOST_DAYS:
+        yield Fault(field="expires_in_days", rule="range", message=f"must be from 1 to {_MOST_DAYS}")
+
+
+def _scope_faults(actor: Requester, wanted: frozenset[str]) -> Iterator[Fault]:
+    if not wanted:
+        yield Fault(field="scopes", rule="required", message=f"name at least one of {', '.join(sorted(AREAS))}")
+    for unknown in sorted(wanted - AREAS):
+        yield Fault(field="scopes", rule="known", message=f"{unknown} is not one of {', '.join(sorted(AREAS))}")
+    if not reaches(actor.principal.scopes, wanted & AREAS):
+        message = "a token can't carry more than the credential that it is made with"
+        yield Fault(field="scopes", rule="subset", message=message)
