@@ -1,0 +1,1 @@
+"""What fulfils the ports: SQLite and PostgreSQL, this process, and the runtimes behind the gateway."""

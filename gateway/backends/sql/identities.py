@@ -1,0 +1,182 @@
+"""Turns rows of people into profiles, with the principals, roles and emails that are theirs (design section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+
+from sqlalchemy import Connection, func, select, true
+
+from gateway.backends.sql import cursors, people
+from gateway.backends.sql.access_tokens import SqlAccessTokens
+from gateway.backends.sql.tables import emails, identities, profiles
+from gateway.backends.sql.tenants import raise_epoch
+from gateway.errors import Conflict
+from gateway.identity.emails import fold
+from gateway.model import Identity, Profile, ProfileId, RoleAssignment, TenantId
+from gateway.ports import Page
+
+_CURSOR = "people"
+_EMAIL_HELD = "One of these emails belongs to another profile, or this profile is there already."
+_LINKED_ELSEWHERE = "This identity belongs to another profile, or there is no such profile. Unlink it there first."
+
+
+class SqlIdentities(SqlAccessTokens):
+    """`ports.Identities` on the store."""
+
+    async def profile(self, tenant: TenantId, profile: ProfileId) -> Profile | None:
+        """The profile with its emails and roles, a merged or disabled one too."""
+        return await self._database.read(partial(people.find, tenant, profile))
+
+    async def profile_of(self, tenant: TenantId, issuer: str, subject: str) -> Profile | None:
+        """The profile that (issuer, subject) is linked to, compared byte for byte; a merged one as its survivor."""
+        return await self._database.read(partial(_profile_of, tenant, issuer, subject))
+
+    async def profile_with_email(self, tenant: TenantId, email: str) -> Profile | None:
+        """The unmerged profile that holds this email now."""
+        return await self._database.read(partial(_profile_with_email, tenant, fold(email)))
+
+    async def people(self, tenant: TenantId, *, limit: int, cursor: str | None) -> Page[Profile]:
+        """Unmerged profiles, ordered by id. Raises Invalid for what is no cursor."""
+        after = None if cursor is None else cursors.read(_CURSOR, cursor)
+        found = await self._database.read(partial(people.unmerged, tenant, after, limit + 1))
+        return cursors.page(_CURSOR, found, limit, lambda profile: profile.id)
+
+    async def count_people(self, tenant: TenantId) -> int:
+        """Unmerged, enabled profiles of kind "person"."""
+        return await self._database.read(partial(_count_people, tenant))
+
+    async def add_profile(self, profile: Profile) -> None:
+        """A new profile with its emails and roles. Raises Conflict where an email is held by another profile."""
+
+        def insert(connection: Connection) -> None:
+            people.insert(profile, connection)
+            raise_epoch(connection, profile.tenant)
+
+        await self._database.write(insert, taken=_EMAIL_HELD)
+
+    async def change_profile(
+        self,
+        tenant: TenantId,
+        profile: ProfileId,
+        *,
+        name: str | None,
+        emails: Sequence[str] | None,
+        disabled: bool | None,
+    ) -> Profile | None:
+        """Changes what is not None; None where there is no such profile. Raises Conflict for a held email."""
+
+        def change(found: Profile, connection: Connection) -> None:
+            people.change(found, name, disabled, connection)
+            if emails is not None:
+                people.replace_emails(found, emails, connection)
+
+        return await self._change(tenant, profile, change)
+
+    async def set_roles(self, tenant: TenantId, profile: ProfileId, roles: Sequence[RoleAssignment]) -> Profile | None:
+        """Replaces the roles given by hand; None where there is no such profile."""
+
+        def change(found: Profile, connection: Connection) -> None:
+            people.replace_roles(found, roles, connection)
+
+        return await self._change(tenant, profile, change)
+
+    async def link(self, tenant: TenantId, identity: Identity, now: datetime) -> None:
+        """Links a principal; linking it again to the same profile is a no-op. Raises Conflict if it is another's."""
+        await self._database.write(partial(_link, tenant, identity, now), taken=_LINKED_ELSEWHERE)
+
+    async def unlink(self, tenant: TenantId, identity: Identity) -> bool:
+        """Whether this exact link was there and is gone."""
+        return await self._database.write(partial(_unlink, tenant, identity))
+
+    async def identities(self, tenant: TenantId, profile: ProfileId) -> Sequence[Identity]:
+        """The principals linked to a profile."""
+        return await self._database.read(partial(_identities, tenant, profile))
+
+    async def _change(
+        self, tenant: TenantId, profile: ProfileId, change: Callable[[Profile, Connection], None]
+    ) -> Profile | None:
+        def work(connection: Connection) -> Profile | None:
+            found = people.find(tenant, profile, connection)
+            if found is None:
+                return None
+            change(found, connection)
+            raise_epoch(connection, tenant)
+            return people.find(tenant, profile, connection)
+
+        return await self._database.write(work, taken=_EMAIL_HELD)
+
+
+def _profile_of(tenant: TenantId, issuer: str, subject: str, connection: Connection) -> Profile | None:
+    query = select(identities.c.profile).where(
+        identities.c.tenant == tenant, identities.c.issuer == issuer, identities.c.subject == subject
+    )
+    linked = connection.scalar(query)
+    found = None if linked is None else people.find(tenant, ProfileId(linked), connection)
+    if found is None or found.merged_into is None:
+        return found
+    # One hop and no more: a survivor that was merged itself is answered as the merged profile it is.
+    return people.find(tenant, found.merged_into, connection)
+
+
+def _profile_with_email(tenant: TenantId, email: str, connection: Connection) -> Profile | None:
+    query = select(emails.c.profile).where(emails.c.tenant == tenant, emails.c.email == email, emails.c.live == true())
+    holder = connection.scalar(query)
+    return None if holder is None else people.find(tenant, ProfileId(holder), connection)
+
+
+def _count_people(tenant: TenantId, connection: Connection) -> int:
+    query = select(func.count()).where(
+        profiles.c.tenant == tenant,
+        profiles.c.kind == "person",
+        profiles.c.disabled.is_(False),
+        profiles.c.merged_into.is_(None),
+    )
+    return connection.scalar(query) or 0
+
+
+def _link(tenant: TenantId, identity: Identity, now: datetime, connection: Connection) -> None:
+    holder = connection.scalar(
+        select(identities.c.profile).where(
+            identities.c.tenant == tenant,
+            identities.c.issuer == identity.issuer,
+            identities.c.subject == identity.subject,
+        )
+    )
+    if holder == identity.profile:
+        return
+    if holder is not None:
+        raise Conflict(_LINKED_ELSEWHERE)
+    row = {
+        "tenant": tenant,
+        "issuer": identity.issuer,
+        "subject": identity.subject,
+        "profile": identity.profile,
+        "linked_at": now,
+    }
+    connection.execute(identities.insert(), row)
+    raise_epoch(connection, tenant)
+
+
+def _unlink(tenant: TenantId, identity: Identity, connection: Connection) -> bool:
+    gone = connection.execute(
+        identities.delete().where(
+            identities.c.tenant == tenant,
+            identities.c.issuer == identity.issuer,
+            identities.c.subject == identity.subject,
+            identities.c.profile == identity.profile,
+        )
+    ).rowcount
+    if gone:
+        raise_epoch(connection, tenant)
+    return bool(gone)
+
+
+def _identities(tenant: TenantId, profile: ProfileId, connection: Connection) -> list[Identity]:
+    query = (
+        select(identities.c.issuer, identities.c.subject)
+        .where(identities.c.tenant == tenant, identities.c.profile == profile)
+        .order_by(identities.c.issuer, identities.c.subject)
+    )
+    return [Identity(issuer=row.issuer, subject=row.subject, profile=profile) for row in connection.execute(query)]

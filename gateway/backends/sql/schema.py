@@ -1,0 +1,36 @@
+"""Turns an empty file into the store's tables, and refuses a file that this version can't read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, select
+
+from gateway.backends.sql.tables import SCHEMA_VERSION, metadata, schema_version
+from gateway.errors import ConfigurationFaults, Fault
+
+
+def prepare(connection: Connection, path: Path) -> None:
+    """Makes the tables where there are none. Runs in a write transaction, so that two starts make them once.
+
+    Raises ConfigurationFaults where the file is of another version of the gateway, or of another program.
+    """
+    names = inspect(connection).get_table_names()
+    if not names:
+        metadata.create_all(connection)
+        connection.execute(schema_version.insert().values(only=1, version=SCHEMA_VERSION))
+        return
+    found = connection.scalar(select(schema_version.c.version)) if schema_version.name in names else None
+    if found != SCHEMA_VERSION:
+        raise ConfigurationFaults([Fault(field="state", rule="schema_version", message=_complaint(found, path))])
+
+
+def _complaint(found: int | None, path: Path) -> str:
+    if found is None:
+        return f"{path} is a database of another program. Name an empty folder for the gateway's state."
+    if found > SCHEMA_VERSION:
+        return (
+            f"{path} was written by a newer gateway (schema {found}, this one reads {SCHEMA_VERSION}). "
+            "Start that version, or restore a backup made with this one."
+        )
+    return f"{path} has the older schema {found}, this gateway needs {SCHEMA_VERSION}. Run 'gateway migrate' first."
