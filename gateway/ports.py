@@ -6,7 +6,7 @@ transaction. All of them raise `Unavailable` when the store beneath can't answer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
@@ -19,6 +19,7 @@ from gateway.model import (
     Identity,
     Kind,
     Message,
+    Participant,
     Profile,
     ProfileId,
     Relation,
@@ -164,6 +165,11 @@ class Sessions(Protocol):
         self, tenant: TenantId, scope: Scope, narrow: SessionFilter, *, limit: int, cursor: str | None
     ) -> Page[Session]:
         """The sessions in `scope`, newest first by id, as one SQL statement (design section 7)."""
+
+    async def participants(
+        self, tenant: TenantId, roots: Collection[SessionId]
+    ) -> Mapping[SessionId, Sequence[Participant]]:
+        """Who takes part in each of these roots now."""
 
     async def set_title(self, tenant: TenantId, session: SessionId, title: str | None) -> SessionFacts | None:
         """Renames."""

@@ -1,0 +1,22 @@
+"""Turns the reference in a path into what is asked about, without showing anything of it."""
+
+from __future__ import annotations
+
+from gateway.model import ANY_AGENT, Resource
+from gateway.policy.targets import FunctionTarget, MissingTarget, SessionTarget
+from gateway.sessions.conversations import Conversations
+from gateway.turn import Turn
+
+
+async def session(conversations: Conversations, turn: Turn, reference: str) -> SessionTarget | MissingTarget:
+    """The session of that key or id."""
+    facts = await conversations.find(turn.tenant, reference)
+    if facts is None:
+        return MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, reference)
+    return SessionTarget(facts)
+
+
+def function(turn: Turn, resource: Resource, agent: str | None = None) -> FunctionTarget:
+    """A function of the gateway, on one agent or on none in particular."""
+    known = turn.agent(agent) if agent is not None else None
+    return FunctionTarget(turn.tenant, resource, turn.operation, known.name if known else ANY_AGENT)

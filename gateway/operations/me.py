@@ -1,0 +1,120 @@
+"""What everybody has for themselves: who am I, which agents and tools may I use, my tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.identity.tokens import AccessTokens
+from gateway.model import AccessToken, Action, Agent, Requester, Resource
+from gateway.operations.found import function
+from gateway.operations.people import NewToken, TokenBody, make_token
+from gateway.policy.permit import Permit
+from gateway.policy.targets import FunctionTarget
+from gateway.ports import Page
+from gateway.tools.registry import SESSIONS, AnyOperation, Operation, Registry, Tool
+from gateway.turn import Turn
+
+FAMILY = (Resource.GATEWAY,)
+
+
+@dataclass(frozen=True, slots=True)
+class OfToken:
+    """Arguments about one of my tokens."""
+
+    token: str
+
+
+class MyOperations:
+    """Builds the operations on oneself."""
+
+    def __init__(self, tokens: AccessTokens, tools: Registry) -> None:
+        self._tokens = tokens
+        self._registry = tools
+        self.show: AnyOperation = Operation(
+            name="me.show", summary="Says who you are.", action=Action.READ, family=FAMILY, find=_find, run=_run_show
+        )
+        self.agents: AnyOperation = Operation(
+            name="agents.mine",
+            summary="Lists the agents that you may use.",
+            action=Action.READ,
+            family=FAMILY,
+            find=_find,
+            run=_run_agents,
+        )
+        self.tools: AnyOperation = Operation(
+            name="tools.list",
+            summary="Lists the tools that your roles include.",
+            action=Action.READ,
+            family=FAMILY,
+            find=_find,
+            run=self._run_tools,
+        )
+        self.tokens: AnyOperation = Operation(
+            name="me.tokens.list",
+            summary="Lists your access tokens.",
+            action=Action.READ,
+            family=FAMILY,
+            find=_find,
+            run=self._run_tokens,
+        )
+        self.create_token: AnyOperation = Operation(
+            name="me.tokens.create",
+            summary="Makes an access token; its secret is shown once.",
+            action=Action.EDIT,
+            family=FAMILY,
+            find=_find,
+            run=self._run_create_token,
+            effect=True,
+            raises_epoch=True,
+        )
+        self.revoke_token: AnyOperation = Operation(
+            name="me.tokens.revoke",
+            summary="Ends one of your access tokens at once.",
+            action=Action.EDIT,
+            family=FAMILY,
+            find=_find,
+            run=self._run_revoke_token,
+            effect=True,
+            raises_epoch=True,
+        )
+
+    async def _run_tools(self, _permit: Permit[FunctionTarget], turn: Turn, _arguments: None) -> Page[Tool]:
+        return Page(tuple(tool for tool in self._registry.all() if _may_ever(turn, tool)), None)
+
+    async def _run_tokens(self, permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> Page[AccessToken]:
+        found = await self._tokens.list(permit.requester, permit.requester.profile.id)
+        return Page(tuple(found), None)
+
+    async def _run_create_token(self, permit: Permit[FunctionTarget], _turn: Turn, body: TokenBody) -> NewToken:
+        return await make_token(self._tokens, permit, permit.requester.profile.id, body)
+
+    async def _run_revoke_token(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfToken) -> None:
+        await self._tokens.revoke(permit.requester, permit.requester.profile.id, arguments.token)
+
+
+async def _find(turn: Turn, _arguments: object) -> FunctionTarget:
+    return function(turn, Resource.GATEWAY)
+
+
+async def _run_show(permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> Requester:
+    return permit.requester
+
+
+async def _run_agents(_permit: Permit[FunctionTarget], turn: Turn, _arguments: None) -> Page[Agent]:
+    """Those on which the person's roles could ever open a session or enter one."""
+    mine = [
+        agent
+        for agent in turn.state.agents.values()
+        if any(
+            turn.authorize.could_ever(turn, agent.name, action, SESSIONS) for action in (Action.CREATE, Action.ENTER)
+        )
+    ]
+    return Page(tuple(mine), None)
+
+
+def _may_ever(turn: Turn, tool: Tool) -> bool:
+    return any(
+        turn.authorize.could_ever(turn, agent, operation.action, operation.family)
+        for operation in tool.operations
+        for agent in turn.state.agents
+    )

@@ -1,0 +1,241 @@
+"""The people of a tenant over REST and the command line: who they are, what they hold, how they sign in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import Field
+
+from gateway.errors import NotFound
+from gateway.identity.people import People
+from gateway.identity.tokens import AccessTokens
+from gateway.model import AccessToken, Action, AgentName, Identity, Profile, ProfileId, Resource, RoleAssignment
+from gateway.operations.found import function
+from gateway.policy.permit import Permit
+from gateway.policy.targets import FunctionTarget
+from gateway.ports import Identities, Page
+from gateway.tools.arguments import Arguments
+from gateway.tools.registry import AnyOperation, Operation
+from gateway.turn import Turn
+
+FAMILY = (Resource.ADMIN_PEOPLE,)
+Text = Annotated[str, Field(min_length=1, max_length=512)]
+BodyT = TypeVar("BodyT")
+
+
+class RoleBody(Arguments):
+    """A role on one agent, or on all ("*")."""
+
+    role: Text
+    agent: Text = "*"
+
+
+class PersonBody(Arguments):
+    """`POST /v1/admin/people`."""
+
+    name: Text
+    emails: list[Text] = Field(default_factory=list)
+    roles: list[RoleBody] = Field(default_factory=list)
+    kind: Text = "person"
+
+
+class PersonPatch(Arguments):
+    """`PATCH /v1/admin/people/{id}`; a field that is not sent stays."""
+
+    name: Text | None = None
+    emails: list[Text] | None = None
+    disabled: bool | None = None
+
+
+class RolesBody(Arguments):
+    """`PUT /v1/admin/people/{id}/roles`."""
+
+    roles: list[RoleBody]
+
+
+class IdentityBody(Arguments):
+    """`POST` and `DELETE /v1/admin/people/{id}/identities`."""
+
+    issuer: Text
+    subject: Text
+
+
+class TokenBody(Arguments):
+    """A new access token. Without scopes it reaches what the credential reaches that makes it."""
+
+    name: Text
+    expires_in_days: int = 90
+    scopes: list[Text] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfPerson(Generic[BodyT]):
+    """Arguments about one profile."""
+
+    profile: str
+    body: BodyT
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Arguments of a list of people."""
+
+    limit: int
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A profile with the principals that are linked to it."""
+
+    profile: Profile
+    identities: tuple[Identity, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token with its secret, which is shown this once."""
+
+    secret: str
+    token: AccessToken
+
+
+class PeopleOperations:
+    """Builds the operations on people."""
+
+    def __init__(self, people: People, tokens: AccessTokens, identities: Identities) -> None:
+        self._people = people
+        self._tokens = tokens
+        self._identities = identities
+        self.list = _operation("people.list", "Lists the people.", Action.READ, self._run_list)
+        self.show = _operation("people.show", "Shows one person.", Action.READ, self._run_show)
+        self.add = _operation("people.add", "Adds a person.", Action.EDIT, self._run_add, changes=True)
+        self.change = _operation(
+            "people.change",
+            "Changes name, emails or whether they may sign in.",
+            Action.EDIT,
+            self._run_change,
+            changes=True,
+        )
+        self.disable = _operation(
+            "people.disable",
+            "Ends a person's access; nothing of theirs is removed.",
+            Action.EDIT,
+            self._run_disable,
+            changes=True,
+        )
+        self.set_roles = _operation(
+            "people.roles", "Replaces the roles given by hand.", Action.EDIT, self._run_set_roles, changes=True
+        )
+        self.link = _operation("people.link", "Links a sign-in.", Action.EDIT, self._run_link, changes=True)
+        self.unlink = _operation("people.unlink", "Unlinks a sign-in.", Action.EDIT, self._run_unlink, changes=True)
+        self.create_token = _operation(
+            "people.tokens.create",
+            "Makes an access token for a service.",
+            Action.EDIT,
+            self._run_create_token,
+            changes=True,
+        )
+        self.tokens = _operation("people.tokens.list", "Lists a profile's tokens.", Action.READ, self._run_tokens)
+        self.revoke_token = _operation(
+            "people.tokens.revoke", "Ends a token at once.", Action.EDIT, self._run_revoke_token, changes=True
+        )
+
+    async def _run_list(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: Listing) -> Page[Profile]:
+        return await self._identities.people(permit.requester.tenant, limit=arguments.limit, cursor=arguments.cursor)
+
+    async def _run_show(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[None]) -> Person:
+        return await self._person(permit, ProfileId(arguments.profile))
+
+    async def _run_add(self, permit: Permit[FunctionTarget], _turn: Turn, body: PersonBody) -> Person:
+        profile = await self._people.add(
+            permit.requester, name=body.name, emails=body.emails, roles=_roles(body.roles), kind=body.kind
+        )
+        return Person(profile, ())
+
+    async def _run_change(
+        self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[PersonPatch]
+    ) -> Person:
+        body = arguments.body
+        profile = ProfileId(arguments.profile)
+        await self._people.change(permit.requester, profile, name=body.name, emails=body.emails, disabled=body.disabled)
+        return await self._person(permit, profile)
+
+    async def _run_disable(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[None]) -> None:
+        await self._people.change(permit.requester, ProfileId(arguments.profile), disabled=True)
+
+    async def _run_set_roles(
+        self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[RolesBody]
+    ) -> Person:
+        profile = ProfileId(arguments.profile)
+        await self._people.set_roles(permit.requester, profile, _roles(arguments.body.roles))
+        return await self._person(permit, profile)
+
+    async def _run_link(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[IdentityBody]) -> Person:
+        body, profile = arguments.body, ProfileId(arguments.profile)
+        await self._people.link(permit.requester, profile, issuer=body.issuer, subject=body.subject)
+        return await self._person(permit, profile)
+
+    async def _run_unlink(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[IdentityBody]) -> None:
+        body, profile = arguments.body, ProfileId(arguments.profile)
+        await self._people.unlink(permit.requester, profile, issuer=body.issuer, subject=body.subject)
+
+    async def _run_create_token(
+        self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[TokenBody]
+    ) -> NewToken:
+        return await make_token(self._tokens, permit, ProfileId(arguments.profile), arguments.body)
+
+    async def _run_tokens(
+        self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[None]
+    ) -> Page[AccessToken]:
+        found = await self._tokens.list(permit.requester, ProfileId(arguments.profile))
+        return Page(tuple(found), None)
+
+    async def _run_revoke_token(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[str]) -> None:
+        await self._tokens.revoke(permit.requester, ProfileId(arguments.profile), arguments.body)
+
+    async def _person(self, permit: Permit[FunctionTarget], profile: ProfileId) -> Person:
+        tenant = permit.requester.tenant
+        found = await self._identities.profile(tenant, profile)
+        if found is None:
+            raise NotFound
+        return Person(found, tuple(await self._identities.identities(tenant, profile)))
+
+
+async def make_token(
+    tokens: AccessTokens, permit: Permit[FunctionTarget], profile: ProfileId, body: TokenBody
+) -> NewToken:
+    """A token for `profile`. Raises Invalid with every fault, ToolNotAllowed for one that speaks for somebody else."""
+    secret, token = await tokens.create(
+        permit.requester,
+        profile,
+        name=body.name,
+        expires_in_days=body.expires_in_days,
+        scopes=None if body.scopes is None else frozenset(body.scopes),
+    )
+    return NewToken(secret, token)
+
+
+def _operation(
+    name: str, summary: str, action: Action, run: Callable[..., Awaitable[object]], *, changes: bool = False
+) -> AnyOperation:
+    return Operation(
+        name=name,
+        summary=summary,
+        action=action,
+        family=FAMILY,
+        find=_find,
+        run=run,
+        effect=changes,
+        raises_epoch=changes,
+    )
+
+
+async def _find(turn: Turn, _arguments: object) -> FunctionTarget:
+    return function(turn, Resource.ADMIN_PEOPLE)
+
+
+def _roles(bodies: list[RoleBody]) -> tuple[RoleAssignment, ...]:
+    return tuple(RoleAssignment(role=body.role, agent=AgentName(body.agent)) for body in bodies)

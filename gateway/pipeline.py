@@ -1,0 +1,71 @@
+"""The path of a request: seven stages in order, and nothing else (design section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from gateway.errors import NotFound
+from gateway.model import Principal
+from gateway.stages.assemble_context import AssembleContext
+from gateway.stages.authenticate import Authenticate, Credentials
+from gateway.stages.authorize import AuthorizeStage
+from gateway.stages.call_tool import CallTool
+from gateway.stages.open_session import Entry, OpenSession
+from gateway.stages.record_audit import RecordAudit, Trail
+from gateway.stages.resolve_profile import ResolveProfile
+from gateway.tools.registry import AnyOperation
+from gateway.turn import Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request before it is known whose it is. `arguments` reads the body, and only for somebody who is known."""
+
+    credentials: Credentials
+    arguments: Callable[[], Awaitable[object]]
+    operation: Callable[[object], AnyOperation]  # which one the arguments ask for
+    entry: Callable[[object], Entry | None]  # which session it is made from, once the arguments are read
+    min_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """The stages. Every surface runs every operation through here."""
+
+    authenticate: Authenticate
+    resolve_profile: ResolveProfile
+    open_session: OpenSession
+    assemble_context: AssembleContext
+    authorize: AuthorizeStage
+    call_tool: CallTool
+    record_audit: RecordAudit
+
+    async def run(self, call: Call, trail: Trail) -> object:
+        """What the operation returns. Raises a GatewayError that the caller may be told, recorded like all the rest."""
+        return await self.record_audit(trail, lambda: self._path(call, trail))
+
+    async def _path(self, call: Call, trail: Trail) -> object:
+        trail.principal = await self.authenticate(call.credentials)
+        arguments = await call.arguments()
+        operation = call.operation(arguments)
+        trail.operation = operation.name
+        entry = call.entry(arguments)
+        turn = await self._open(call, trail, trail.principal, entry)
+        if operation.assembles:
+            turn = await self.assemble_context(turn)
+        try:
+            permit = await self.authorize(turn, operation, arguments)
+        except NotFound:
+            if operation.absent is None:
+                raise
+            trail.denied = True
+            return operation.absent(arguments)
+        return await self.call_tool(permit, turn, operation, arguments, trail)
+
+    async def _open(self, call: Call, trail: Trail, principal: Principal, entry: Entry | None) -> Turn:
+        async def renew() -> Turn:
+            return await self._open(call, trail, await self.authenticate(call.credentials), entry)
+
+        turn = await self.resolve_profile(principal, trail, renew, call.min_epoch)
+        return await self.open_session(turn, entry)

@@ -1,0 +1,119 @@
+"""The refusals that no policy row can lift; they come before Casbin (design section 7).
+
+Each returns its reason code or None; `first_violation` asks them in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.model import Action, Chat, Origin, Question, Requester, Resource
+from gateway.policy.targets import (
+    PERSONAL_RESOURCES,
+    MemoryTarget,
+    MissingTarget,
+    NewSessionTarget,
+    SessionTarget,
+    SingleTarget,
+    sandbox_excludes,
+)
+
+_READS = frozenset({Action.LOAD, Action.GET, Action.SEARCH})
+_LONGTERM = frozenset({Resource.MEMORY_LONGTERM, Resource.PERSONAL_LONGTERM})
+_DIRECT_WRITES = frozenset({Action.APPEND, Action.EDIT})
+
+Check = Callable[[Requester, Origin, SingleTarget, Question], "str | None"]
+
+
+def first_violation(requester: Requester, origin: Origin, target: SingleTarget, question: Question) -> str | None:
+    """The reason code of the first invariant that the request breaks, or None where it breaks none."""
+    for check in _CHECKS:
+        code = check(requester, origin, target, question)
+        if code is not None:
+            return code
+    return None
+
+
+def scope_violation(requester: Requester, resource: Resource) -> str | None:
+    """A credential reaches only the areas it was made for; one without scopes reaches nothing."""
+    scopes = requester.principal.scopes
+    if "*" in scopes or resource.partition("/")[0] in scopes:
+        return None
+    return "scope_missing"
+
+
+def _other_tenant(requester: Requester, _origin: Origin, target: SingleTarget, _question: Question) -> str | None:
+    return None if target.tenant == requester.tenant == requester.profile.tenant else "tenant_mismatch"
+
+
+def _retired_profile(requester: Requester, _origin: Origin, _target: SingleTarget, _question: Question) -> str | None:
+    retired = requester.profile.merged_into is not None or requester.profile.disabled
+    return "profile_retired" if retired else None
+
+
+def _scope(requester: Requester, _origin: Origin, _target: SingleTarget, question: Question) -> str | None:
+    return scope_violation(requester, question.resource)
+
+
+def _missing(_requester: Requester, _origin: Origin, target: SingleTarget, _question: Question) -> str | None:
+    return "target_missing" if isinstance(target, MissingTarget) else None
+
+
+def _incognito(_requester: Requester, origin: Origin, target: SingleTarget, _question: Question) -> str | None:
+    if not isinstance(target, SessionTarget) or not target.facts.session.incognito:
+        return None
+    inside = origin.session is not None and origin.session.id == target.facts.session.id
+    return None if inside else "incognito_session"
+
+
+def _longterm_from_group(
+    _requester: Requester, origin: Origin, _target: SingleTarget, question: Question
+) -> str | None:
+    if question.resource is not Resource.MEMORY_LONGTERM or question.action not in _READS:
+        return None
+    return "longterm_in_shared_session" if origin.chat is not Chat.PRIVATE else None
+
+
+def _personal_of_another(requester: Requester, _origin: Origin, target: SingleTarget, question: Question) -> str | None:
+    if question.resource not in PERSONAL_RESOURCES:
+        return None
+    own = isinstance(target, MemoryTarget) and target.owner == requester.profile.id
+    return None if own else "personal_of_another"
+
+
+def _longterm_has_one_writer(
+    _requester: Requester, _origin: Origin, _target: SingleTarget, question: Question
+) -> str | None:
+    writes = question.resource in _LONGTERM and question.action in _DIRECT_WRITES
+    return "longterm_single_writer" if writes else None
+
+
+def _tainted_turn(_requester: Requester, origin: Origin, _target: SingleTarget, question: Question) -> str | None:
+    if not origin.tainted:
+        return None
+    refused = (
+        question.action in (Action.REMEMBER, Action.SEND)
+        or (question.action is Action.EDIT and question.resource is Resource.PERSONAL_INSTRUCTIONS)
+        or (question.action is Action.APPEND and question.resource is Resource.MEMORY_DAILY)
+    )
+    return "tainted_turn" if refused else None
+
+
+def _sandbox(_requester: Requester, origin: Origin, target: SingleTarget, question: Question) -> str | None:
+    if origin.session is None or not isinstance(target, SessionTarget | NewSessionTarget):
+        return None
+    return "sandboxed_session" if sandbox_excludes(origin.session, question.relation) else None
+
+
+_CHECKS: tuple[Check, ...] = (
+    _other_tenant,
+    _retired_profile,
+    _scope,
+    _missing,
+    _incognito,
+    _longterm_from_group,
+    _personal_of_another,
+    _longterm_has_one_writer,
+    _tainted_turn,
+    _sandbox,
+)

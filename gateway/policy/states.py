@@ -1,0 +1,88 @@
+"""What the decisions of a tenant are made by: policy, agents and people, read at one epoch and kept while it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from gateway.errors import Unavailable
+from gateway.model import Agent, AgentName, TenantId
+from gateway.policy.documents import parse
+from gateway.policy.snapshot import Snapshot
+from gateway.ports import Agents, Clock, Identities, Policies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantState:
+    """What decisions of one tenant are made by, all read at one epoch."""
+
+    tenant: TenantId
+    epoch: int
+    snapshot: Snapshot
+    agents: Mapping[AgentName, Agent]
+    people: int  # unmerged, enabled persons; services don't count
+
+
+class TenantStates:
+    """One immutable state for each tenant, swapped by one assignment when the epoch rises."""
+
+    def __init__(
+        self,
+        *,
+        policies: Policies,
+        agents: Agents,
+        identities: Identities,
+        epoch_of: Callable[[TenantId], int],
+        clock: Clock,
+    ) -> None:
+        self._policies = policies
+        self._agents = agents
+        self._identities = identities
+        self._epoch_of = epoch_of
+        self._clock = clock
+        self._states: dict[TenantId, TenantState] = {}
+        self._loading: defaultdict[TenantId, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def current(self, tenant: TenantId) -> TenantState:
+        """The state at the tenant's epoch. Raises Unavailable where that is unknown or stale, or no policy is in force.
+
+        A row whose `until` has come is gone from the moment it comes.
+        """
+        state = self._states.get(tenant)
+        if state is None or state.epoch < self._epoch_of(tenant):
+            state = await self._load(tenant)
+        expires_at = state.snapshot.expires_at
+        if expires_at is not None and expires_at <= self._clock.now():
+            state = replace(state, snapshot=state.snapshot.live(self._clock.now()))
+            self._states[tenant] = state
+        return state
+
+    async def _load(self, tenant: TenantId) -> TenantState:
+        async with self._loading[tenant]:
+            known = self._states.get(tenant)
+            if known is not None and known.epoch >= self._epoch_of(tenant):
+                return known
+            state = await self._read(tenant, known)
+            self._states[tenant] = state
+            return state
+
+    async def _read(self, tenant: TenantId, known: TenantState | None) -> TenantState:
+        found = await self._policies.current(tenant)
+        if found is None:
+            raise Unavailable("This organisation has no policy in force yet. The operator can publish one.")
+        version, epoch = found
+        if known is not None and known.snapshot.version == version.version:
+            snapshot = known.snapshot
+        else:
+            snapshot = Snapshot(parse(version.text), version.version, self._clock.now())
+        agents = await self._agents.all(tenant)
+        # The epoch was read first: a change between the reads raises it again, and this state is read anew.
+        return TenantState(
+            tenant=tenant,
+            epoch=epoch,
+            snapshot=snapshot,
+            agents={agent.name: agent for agent in agents},
+            people=await self._identities.count_people(tenant),
+        )

@@ -1,0 +1,1 @@
+"""Conversations: lineage, participants and the directory that finds them."""

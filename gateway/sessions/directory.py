@@ -1,0 +1,82 @@
+"""Turns a session's key or id into its facts, from memory where nothing has changed since they were read.
+
+Every change of a session goes through here. An answer that was read while a change ran is used but not kept, so that a
+request in flight can't put the old facts back (design section 7, freshness).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from gateway.keys import storage_key
+from gateway.model import Session, SessionFacts, SessionId, TenantId
+from gateway.ports import Sessions
+
+ChangeT = TypeVar("ChangeT")
+
+
+class SessionDirectory:
+    """A bounded memory of session facts in front of the store, of sessions that are not there too."""
+
+    def __init__(self, store: Sessions, *, capacity: int = 20_000) -> None:
+        self._store = store
+        self._capacity = capacity
+        self._known: OrderedDict[str, SessionFacts | None] = OrderedDict()
+        self._of_root: defaultdict[SessionId, set[str]] = defaultdict(set)
+        self._generation = 0
+
+    @property
+    def store(self) -> Sessions:
+        """The store, for lists, which are never answered from memory."""
+        return self._store
+
+    async def find(self, tenant: TenantId, reference: str) -> SessionFacts | None:
+        """The session and its root's participants, by key or id."""
+        key = storage_key(tenant, reference)
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key]
+        generation = self._generation
+        facts = await self._store.find(tenant, reference)
+        if generation == self._generation:
+            self._keep(key, facts)
+        return facts
+
+    async def create(self, creating: Awaitable[SessionFacts]) -> SessionFacts:
+        """Runs a creation; whoever was told that the key is free is told anew."""
+        facts = await creating
+        self._generation += 1
+        for reference in (facts.session.key, facts.session.id):
+            self._drop(storage_key(facts.session.tenant, reference))
+        return facts
+
+    async def change(self, session: Session, changing: Awaitable[ChangeT]) -> ChangeT:
+        """Runs a change of a session; what is known of its whole tree is forgotten before it and after it."""
+        self.forget_tree(session.root)
+        try:
+            return await changing
+        finally:
+            self.forget_tree(session.root)
+
+    def forget_tree(self, root: SessionId) -> None:
+        """Forgets a root and all below it; what is being read right now is not kept."""
+        self._generation += 1
+        for key in self._of_root.pop(root, ()):
+            self._known.pop(key, None)
+
+    def _keep(self, key: str, facts: SessionFacts | None) -> None:
+        self._known[key] = facts
+        if facts is not None:
+            self._of_root[facts.session.root].add(key)
+        if len(self._known) > self._capacity:
+            self._drop(next(iter(self._known)))
+
+    def _drop(self, key: str) -> None:
+        facts = self._known.pop(key, None)
+        if facts is not None:
+            keys = self._of_root[facts.session.root]
+            keys.discard(key)
+            if not keys:
+                del self._of_root[facts.session.root]

@@ -1,0 +1,1 @@
+"""The seven stages of a request, one file each; `pipeline.py` puts them in order."""

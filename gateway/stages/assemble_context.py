@@ -1,0 +1,107 @@
+"""Turns a turn inside a session into its context: which files it may see, read in one hop (design section 6).
+
+What is out by the table or by the policy is never opened. One exception reads and shows nothing: in a shared session
+root MEMORY.md is opened to drop whatever is a copy of it, whatever it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+from gateway.model import Action, Agent, Chat, FileKind, Kind, Omission, Resource, Session
+from gateway.policy.targets import MemoryTarget
+from gateway.ports import Clock, Identities
+from gateway.turn import Turn
+from gateway.workspace.bootstrap import Candidate, Part, assemble, candidates, is_copy_of, part
+from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
+from gateway.workspace.folders import AgentFolders
+from gateway.workspace.paths import longterm_path
+from gateway.workspace.problems import FileProblem
+
+RESOURCES: Mapping[FileKind, Resource] = {
+    FileKind.RULES: Resource.MEMORY_RULES,
+    FileKind.SHARED: Resource.MEMORY_SHARED,
+    FileKind.PERSONAL: Resource.PERSONAL_INSTRUCTIONS,
+    FileKind.LONGTERM: Resource.MEMORY_LONGTERM,
+    FileKind.DAILY: Resource.MEMORY_DAILY,
+    FileKind.PERSONAL_LONGTERM: Resource.PERSONAL_LONGTERM,
+    FileKind.PERSONAL_DAILY: Resource.PERSONAL_DAILY,
+}
+_PERSONAL = frozenset({FileKind.PERSONAL, FileKind.PERSONAL_LONGTERM, FileKind.PERSONAL_DAILY})
+_CRON = frozenset({FileKind.RULES, FileKind.SHARED})
+
+
+class AssembleContext:
+    """Asks for each candidate file, reads those that are allowed, and puts them together."""
+
+    def __init__(self, folders: AgentFolders, identities: Identities, clock: Clock) -> None:
+        self._folders = folders
+        self._identities = identities
+        self._clock = clock
+
+    async def __call__(self, turn: Turn) -> Turn:
+        """The turn with its context. Raises Unavailable where the agent's folder can't be opened."""
+        session = turn.origin.session
+        assert session is not None  # noqa: S101 - an operation that assembles is asked from inside a session
+        agent = turn.state.agents[session.agent]
+        today = self._clock.now().astimezone(ZoneInfo(agent.timezone)).date()
+        owner = await self._is_owner(turn, session)
+        wanted = {one: self._omission(turn, agent, one, owner) for one in candidates(turn.requester.profile.id, today)}
+        shared = turn.origin.chat is Chat.GROUP
+        workspace = self._folders.of(agent)
+        parts = await self._folders.run(lambda: _read(workspace, wanted, shared))
+        return replace(turn, context=assemble(parts))
+
+    async def _is_owner(self, turn: Turn, session: Session) -> bool:
+        """Whether this turn is the session owner's; the creator's, where the owner is not a person."""
+        requester = turn.requester.profile
+        if requester.kind != "person":
+            return False
+        if session.owner == requester.id or session.creator != requester.id:
+            return session.owner == requester.id
+        owner = await self._identities.profile(turn.tenant, session.owner)
+        return owner is not None and owner.kind != "person"
+
+    def _omission(self, turn: Turn, agent: Agent, candidate: Candidate, owner: bool) -> Omission | None:
+        """Why the file stays out, or None where it may be read. The policy is asked last."""
+        if not _belongs(turn.origin.kind, candidate):
+            return Omission.SESSION_KIND
+        if candidate.kind in _PERSONAL and not owner:
+            return Omission.NOT_PERMITTED
+        if candidate.kind is FileKind.PERSONAL and turn.state.people < 2:
+            return Omission.SINGLE_PERSON_TENANT
+        if turn.permit(Action.LOAD, _target(turn, agent, candidate)) is None:
+            return Omission.GROUP_SESSION if turn.origin.chat is Chat.GROUP else Omission.NOT_PERMITTED
+        return None
+
+
+def _belongs(kind: Kind | None, candidate: Candidate) -> bool:
+    """The table of design section 6, for the kinds that never load more whatever the policy says."""
+    if kind is Kind.SUBAGENT:
+        return candidate.path == "AGENTS.md"
+    return kind is not Kind.CRON or candidate.kind in _CRON
+
+
+def _target(turn: Turn, agent: Agent, candidate: Candidate) -> MemoryTarget:
+    owner = turn.requester.profile.id if candidate.kind in _PERSONAL else None
+    return MemoryTarget(turn.tenant, agent.name, RESOURCES[candidate.kind], owner, candidate.path)
+
+
+def _read(workspace: Workspace, wanted: Mapping[Candidate, Omission | None], shared: bool) -> list[Part]:
+    """Every candidate with its text, its problem or its omission; runs in a thread."""
+    allowed = [one.path for one, omission in wanted.items() if omission is None]
+    longterm = longterm_path(None)
+    found = workspace.read_many([*allowed, longterm] if shared else allowed, limit=FILE_LIMIT)
+    secret = found.pop(longterm, None) if shared else None
+    return [part(one, omission or _unless_copy(found[one.path], secret)) for one, omission in wanted.items()]
+
+
+def _unless_copy(
+    found: FileText | FileProblem, secret: FileText | FileProblem | None
+) -> FileText | FileProblem | Omission:
+    """In a shared session, a file that is root MEMORY.md under another name or holds its text stays out."""
+    if isinstance(found, FileText) and isinstance(secret, FileText) and is_copy_of(secret, found):
+        return Omission.GROUP_SESSION
+    return found

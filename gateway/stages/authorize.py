@@ -1,0 +1,156 @@
+"""Turns a wish (who, from where, what, on what) into a permit or a refusal: invariants first, then Casbin.
+
+This is the only place that asks the policy and the only one that makes a `Permit` (design sections 3 and 7).
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from gateway.errors import GatewayError, NotFound, ToolNotAllowed
+from gateway.keys import new_id
+from gateway.model import (
+    ANY_AGENT,
+    Action,
+    AgentName,
+    Decision,
+    Question,
+    Relation,
+    Resource,
+    Scope,
+    Session,
+    Verdict,
+    Whose,
+)
+from gateway.policy.invariants import first_violation, scope_violation
+from gateway.policy.permit import Permit, issue, issue_for_list
+from gateway.policy.targets import FunctionTarget, SessionsTarget, SessionTarget, SingleTarget, Target, sandbox_excludes
+from gateway.ports import Clock
+from gateway.tools.registry import AnyOperation
+from gateway.turn import Turn
+
+SingleT = TypeVar("SingleT", bound=SingleTarget)
+Cell = tuple[AgentName, Resource, Relation, Whose]
+
+
+class AuthorizeStage:
+    """Asks the snapshot that the turn was opened with, and notes every answer on its trail."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def __call__(self, turn: Turn, operation: AnyOperation, arguments: object) -> Permit[Target]:
+        """The permit that `operation` runs with. Raises ToolNotAllowed or NotFound where there is none."""
+        if operation.action is Action.ENTER and turn.entered is not None:
+            return turn.entered
+        self.function(turn, operation.action, operation.family)
+        target = await operation.find(turn, arguments)
+        return self.scope(turn, operation.action) if target is None else self.require(turn, operation.action, target)
+
+    def require(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT]:
+        """A permit for `action` on `target`. Raises ToolNotAllowed for a function, NotFound for anything else."""
+        permit = self.permit(turn, action, target)
+        if permit is None:
+            raise _refusal(target, action)
+        return permit
+
+    def permit(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT] | None:
+        """A permit for `action` on `target`, or None where it is refused; noted either way."""
+        if isinstance(target, SessionTarget):
+            turn.trail.reached(target.facts.session.agent, target.name)
+        decision = self._decide(turn, action, target)
+        verdict = decision.verdict
+        return issue(decision, turn.requester, turn.origin, target) if verdict.allowed else None
+
+    def scope(self, turn: Turn, action: Action) -> Permit[SessionsTarget]:
+        """A permit for a list; each (agent, resource, relation, whose) in it was decided like a single read."""
+        target = SessionsTarget(turn.tenant, tuple(turn.state.agents))
+        question = Question(
+            ANY_AGENT, Resource.SESSION_SHARED, Relation.SAME_AGENT, Whose.OTHER, turn.origin.chat, action
+        )
+        code = scope_violation(turn.requester, Resource.SESSION_SHARED)
+        cells = frozenset[Cell]() if code else self._cells(turn, action)
+        verdict = Verdict(bool(cells), code or ("allowed" if cells else "no_matching_row"), None)
+        subjects = turn.requester.subjects_on(ANY_AGENT)
+        decision = self._note(turn, question, verdict, subjects, f"{target.name} ({len(cells)} cells)")
+        scope = Scope(turn.requester.profile.id, turn.origin, cells)
+        return issue_for_list(decision, turn.requester, turn.origin, target, scope)
+
+    def function(self, turn: Turn, action: Action, family: tuple[Resource, ...]) -> None:
+        """Refuses a function that the roles lack altogether, before any target is looked at (design section 7).
+
+        What it says depends on the person's roles alone, so it reveals nothing of any session or file.
+        """
+        if any(self.could_ever(turn, agent, action, family) for agent in (ANY_AGENT, *turn.state.agents)):
+            return
+        question = Question(ANY_AGENT, family[0], Relation.SELF, Whose.OWN, turn.origin.chat, action)
+        subjects = turn.requester.subjects_on(ANY_AGENT)
+        code = scope_violation(turn.requester, family[0]) or "function_lacking"
+        self._note(turn, question, Verdict(False, code, None), subjects, turn.operation)
+        raise _not_allowed(action)
+
+    def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
+        """Whether any row could ever let the requester do `action` on something of `family` on this agent."""
+        subjects, now = turn.requester.subjects_on(agent), self._clock.now()
+        return any(
+            scope_violation(turn.requester, resource) is None
+            and turn.state.snapshot.could_ever(subjects, agent, resource, action, now)
+            for resource in family
+        )
+
+    def _cells(self, turn: Turn, action: Action) -> frozenset[Cell]:
+        now = self._clock.now()
+        return frozenset(
+            (agent, resource, relation, whose)
+            for agent in turn.state.agents
+            for resource, relation, whose in turn.state.snapshot.cells(
+                turn.requester.subjects_on(agent), agent, turn.origin.chat, action, now
+            )
+            if is_in_reach(turn.origin.session, agent, relation, whose)
+        )
+
+    def _note(
+        self, turn: Turn, question: Question, verdict: Verdict, subjects: frozenset[str], target: str
+    ) -> Decision:
+        decision = Decision(
+            id=new_id("dec", self._clock.now()),
+            question=question,
+            verdict=verdict,
+            subjects=subjects,
+            target=target,
+            epoch=turn.state.epoch,
+            policy_version=turn.state.snapshot.version,
+        )
+        turn.trail.decided(decision)
+        return decision
+
+    def _decide(self, turn: Turn, action: Action, target: SingleTarget) -> Decision:
+        question = target.question(turn.requester, turn.origin, action)
+        subjects = turn.requester.subjects_on(question.agent)
+        code = first_violation(turn.requester, turn.origin, target, question)
+        if code is None:
+            verdict = turn.state.snapshot.decide(subjects, question, self._clock.now())
+        else:
+            verdict = Verdict(False, code, None)
+        return self._note(turn, question, verdict, subjects, target.name)
+
+
+def is_in_reach(here: Session | None, agent: AgentName, relation: Relation, whose: Whose) -> bool:
+    """Whether a target that `agent` answers for can stand in `relation` to the origin, and its sandbox lets it."""
+    if here is None:
+        return relation is (Relation.SAME_AGENT if whose is Whose.OTHER else Relation.SELF)
+    if sandbox_excludes(here, relation):
+        return False
+    if relation is Relation.CHILD_CROSS:
+        return agent == here.root_agent
+    if relation is Relation.OTHER_AGENT:
+        return agent != here.agent
+    return agent == here.agent
+
+
+def _refusal(target: SingleTarget, action: Action) -> GatewayError:
+    return _not_allowed(action) if isinstance(target, FunctionTarget) else NotFound()
+
+
+def _not_allowed(action: Action) -> ToolNotAllowed:
+    return ToolNotAllowed(f"Your role or your token does not include '{action}' here. An admin can change that.")

@@ -1,0 +1,64 @@
+"""Turns a session's key or id into the origin of a turn: the person enters it, if the policy lets them.
+
+A request that names no session is made from outside any (design section 6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.model import OUTSIDE, Action, Chat, Kind, Origin, Resource, Session
+from gateway.policy.relations import chat_of
+from gateway.policy.targets import MissingTarget, SessionTarget
+from gateway.sessions.directory import SessionDirectory
+from gateway.tools.registry import SESSIONS
+from gateway.turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The session that a request is made from, and what the caller says of this turn."""
+
+    reference: str
+    kind: str | None = None  # of the current turn; an unknown word counts as a group
+    tainted: bool = False
+
+
+class OpenSession:
+    """Finds the session and asks for `enter` from inside it."""
+
+    def __init__(self, sessions: SessionDirectory) -> None:
+        self._sessions = sessions
+
+    async def __call__(self, turn: Turn, entry: Entry | None) -> Turn:
+        """The turn inside the session, or unchanged where none is entered. Raises NotFound: missing, or not theirs."""
+        if entry is None:
+            return turn
+        turn.authorize.function(turn, Action.ENTER, SESSIONS)
+        facts = await self._sessions.find(turn.tenant, entry.reference)
+        if facts is None:
+            turn.require(Action.ENTER, MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, entry.reference))
+            raise AssertionError("a missing session is always refused")
+        inside = replace(turn, origin=origin_of(facts.session, entry.kind, tainted=entry.tainted))
+        return replace(inside, entered=inside.require(Action.ENTER, SessionTarget(facts)))
+
+
+def origin_of(session: Session, turn_kind: str | None, *, tainted: bool) -> Origin:
+    """The origin inside `session`. What the current turn says may only narrow: it makes a private session a group for
+    this turn, and never a group private; otherwise the word of a caller would open root MEMORY.md."""
+    kind = session.kind if turn_kind is None else _kind(turn_kind)
+    if not session.private or kind in (Kind.GROUP, Kind.CHANNEL):
+        chat = Chat.GROUP
+        kind = session.kind if not session.private else kind
+    else:
+        chat = chat_of(session)
+        kind = session.kind
+    return Origin(session=session, chat=chat, kind=kind, tainted=tainted)
+
+
+def _kind(word: str) -> Kind:
+    """An unknown kind is treated as a group (design section 2)."""
+    return Kind(word) if word in Kind.__members__.values() else Kind.GROUP
+
+
+__all__ = ["OUTSIDE", "Entry", "OpenSession", "origin_of"]

@@ -1,0 +1,156 @@
+"""Turns a request into its audit records: one of access, and one for each decision that it took.
+
+It wraps the whole path, so that a refusal at the first stage is recorded too. An effect's decisions are on disk before
+it runs; those of reads are buffered for a moment (design section 12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gateway.errors import GatewayError, Unauthenticated
+from gateway.model import AuditRecord, Decision, Principal, Requester
+from gateway.ports import Clock
+
+
+class AuditSink(Protocol):
+    """Where records go."""
+
+    async def record(self, records: Sequence[AuditRecord]) -> None:
+        """Takes the records of a read; on disk within 50 ms. Raises Unavailable when they could be lost."""
+
+    async def record_durably(self, records: Sequence[AuditRecord]) -> None:
+        """On disk when it returns. Raises Unavailable otherwise."""
+
+    def refused_without_tenant(self, reason: str, surface: str) -> None:
+        """Counts a refusal that belongs to no tenant's chain."""
+
+
+@dataclass(slots=True)
+class Trail:
+    """What one request did so far. Mutable, and never shared between requests."""
+
+    request: str
+    surface: str
+    operation: str
+    principal: Principal | None = None
+    requester: Requester | None = None
+    agent: str | None = None
+    session: str | None = None
+    epoch: int = 0
+    decisions: list[Decision] = field(default_factory=list)
+    written: int = 0  # how many of `decisions` are on disk already
+    denied: bool = False  # the request ended in a refusal that the caller sees as a result
+
+    def decided(self, decision: Decision) -> None:
+        """Notes one decision."""
+        self.decisions.append(decision)
+
+    def reached(self, agent: str, session: str) -> None:
+        """Notes the session that the request is about; the first one stays."""
+        self.agent = self.agent or agent
+        self.session = self.session or session
+
+    @property
+    def last_decision(self) -> str | None:
+        """The id that the answer carries in `Gateway-Decision`."""
+        return self.decisions[-1].id if self.decisions else None
+
+
+class RecordAudit:
+    """Runs the rest of the path and writes down what became of it."""
+
+    def __init__(self, sink: AuditSink, clock: Clock) -> None:
+        self._sink = sink
+        self._clock = clock
+
+    async def __call__(self, trail: Trail, path: Callable[[], Awaitable[object]]) -> object:
+        """The result of `path`. Whatever it raises is raised again once it is recorded."""
+        try:
+            result = await path()
+        except GatewayError as error:
+            await self._finish(trail, _effect_of(error), _code_of(error))
+            raise
+        except BaseException:
+            # A fault of ours or a cancelled request: what was decided by then is recorded all the same.
+            await self._finish(trail, "error", "internal")
+            raise
+        await self._finish(trail, "deny" if trail.denied else "allow", "not_found" if trail.denied else "ok")
+        return result
+
+    async def intent(self, trail: Trail) -> None:
+        """Puts the decisions of an effect on disk before it runs. Raises Unavailable, and then it must not run."""
+        await self._sink.record_durably(self._pending(trail))
+
+    async def _finish(self, trail: Trail, effect: str, code: str) -> None:
+        if trail.principal is None:
+            self._sink.refused_without_tenant(code, trail.surface)
+            return
+        await self._sink.record([*self._pending(trail), self._access(trail, effect, code)])
+
+    def _pending(self, trail: Trail) -> list[AuditRecord]:
+        pending = [self._decision(trail, one) for one in trail.decisions[trail.written :]]
+        trail.written = len(trail.decisions)
+        return pending
+
+    def _access(self, trail: Trail, effect: str, code: str) -> AuditRecord:
+        principal, requester = trail.principal, trail.requester
+        assert principal is not None  # noqa: S101 - `_finish` asked
+        return AuditRecord(
+            at=self._clock.now(),
+            kind="access",
+            tenant=principal.tenant,
+            request=trail.request,
+            surface=trail.surface,
+            operation=trail.operation,
+            effect=effect,
+            code=code,
+            epoch=trail.epoch,
+            profile=requester.profile.id if requester else None,
+            principal=_name_of(principal),
+            agent=trail.agent,
+            session=trail.session,
+            decision=trail.last_decision,
+        )
+
+    def _decision(self, trail: Trail, decision: Decision) -> AuditRecord:
+        requester, question, verdict = trail.requester, decision.question, decision.verdict
+        assert requester is not None  # noqa: S101 - nothing is decided before the requester is known
+        return AuditRecord(
+            at=self._clock.now(),
+            kind="decision",
+            tenant=requester.tenant,
+            request=trail.request,
+            surface=trail.surface,
+            operation=trail.operation,
+            effect="allow" if verdict.allowed else "deny",
+            code=verdict.code,
+            epoch=decision.epoch,
+            profile=requester.profile.id,
+            principal=_name_of(requester.principal),
+            agent=question.agent,
+            session=trail.session,
+            action=question.action,
+            resource=question.resource,
+            relation=question.relation,
+            whose=question.whose,
+            chat=question.chat,
+            subjects=tuple(sorted(decision.subjects)),
+            target=decision.target,
+            rule=verdict.rule,
+            decision=decision.id,
+        )
+
+
+def _name_of(principal: Principal) -> str:
+    return f"{principal.credential}:{principal.credential_id or f'{principal.issuer}#{principal.subject}'}"
+
+
+def _effect_of(error: GatewayError) -> str:
+    return "deny" if error.status in (401, 403, 404) else "error"
+
+
+def _code_of(error: GatewayError) -> str:
+    return error.reason if isinstance(error, Unauthenticated) else error.code

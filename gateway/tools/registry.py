@@ -1,0 +1,95 @@
+"""What an operation is: one thing that a caller can do, with the action that the policy is asked about first.
+
+Every route, tool and command is an operation of this shape; there is no other way to run anything (design section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from gateway.model import Action, Resource
+from gateway.policy.permit import Permit
+from gateway.policy.targets import MissingTarget, Target
+from gateway.tools.arguments import Arguments, parse, schema
+from gateway.turn import Turn
+
+ArgsT = TypeVar("ArgsT")
+TargetT = TypeVar("TargetT", bound=Target)
+ResultT = TypeVar("ResultT")
+
+SESSIONS = (Resource.SESSION_PRIVATE, Resource.SESSION_SHARED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(Generic[ArgsT, TargetT, ResultT]):
+    """One thing a caller can do: `find` says what is asked about, `run` gets the permit and does it.
+
+    `find` may look a target up but shows nothing of it; it returns a `MissingTarget` for what is not there, and
+    None for a list of sessions, which is permitted by scope. With `absent`, a refusal is that result and not an error.
+    """
+
+    name: str  # "sessions.history": the audit's word for it
+    summary: str
+    action: Action
+    family: tuple[Resource, ...]  # what it may reach; says 403 for a role that lacks all of it
+    find: Callable[[Turn, ArgsT], Awaitable[TargetT | MissingTarget | None]]
+    run: Callable[[Permit[TargetT], Turn, ArgsT], Awaitable[ResultT]]
+    absent: Callable[[ArgsT], ResultT] | None = None
+    effect: bool = False  # it changes something: the audit's intent is durable before it runs
+    inside: bool = False  # it is asked from inside the session that the path names
+    raises_epoch: bool = False  # it changes who may do what; in force here before it is answered
+    assembles: bool = False  # the turn's context is assembled before it runs
+
+
+AnyOperation = Operation[Any, Any, Any]  # a table holds operations of every kind; each checks its own argument type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """What a model may call by OpenClaw's name; some tools are one of several operations, by their arguments."""
+
+    name: str
+    description: str
+    arguments: type[Arguments]
+    operations: tuple[AnyOperation, ...]
+    choose: Callable[[Any], AnyOperation]
+
+    def parse(self, data: object) -> Arguments:
+        """The arguments. Raises Invalid with every fault."""
+        return parse(self.arguments, data)
+
+    @property
+    def input_schema(self) -> Mapping[str, object]:
+        """The JSON schema of the arguments."""
+        return schema(self.arguments)
+
+
+def tool(operation: AnyOperation, arguments: type[Arguments]) -> Tool:
+    """A tool that is one operation."""
+    return Tool(
+        name=operation.name,
+        description=operation.summary,
+        arguments=arguments,
+        operations=(operation,),
+        choose=lambda _arguments: operation,
+    )
+
+
+class Registry:
+    """The tools by name, in a fixed order."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        """Raises ValueError for a name that is there twice: start-up fails (design section 8)."""
+        self._tools = {tool.name: tool for tool in tools}
+        if len(self._tools) != len(tools):
+            raise ValueError("two tools have one name")
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name."""
+        return self._tools.get(name)
+
+    def all(self) -> Sequence[Tool]:
+        """Every tool, in order."""
+        return tuple(self._tools.values())

@@ -1,0 +1,94 @@
+"""One request on its way through the stages: who asks, from where, and by which state of the tenant it is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from gateway.errors import Unauthenticated
+from gateway.model import Action, Agent, AgentName, Context, Decision, Origin, Requester, Resource, TenantId
+from gateway.policy.permit import Permit
+from gateway.policy.states import TenantState
+from gateway.policy.targets import SessionsTarget, SessionTarget, SingleTarget
+
+SingleT = TypeVar("SingleT", bound=SingleTarget)
+
+
+class Trail(Protocol):
+    """Where decisions of this request are noted for the audit."""
+
+    def decided(self, decision: Decision) -> None:
+        """Notes one decision."""
+
+    def reached(self, agent: str, session: str) -> None:
+        """Notes the session that the request is about."""
+
+
+class Authorize(Protocol):
+    """The one function that asks the policy; the stages and tools are given it with the turn."""
+
+    def require(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT]:
+        """A permit. Raises NotFound or ToolNotAllowed where the policy refuses."""
+
+    def permit(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT] | None:
+        """A permit, or None where the policy refuses."""
+
+    def scope(self, turn: Turn, action: Action) -> Permit[SessionsTarget]:
+        """A permit for a list of sessions: all that `action` is allowed on, which may be nothing."""
+
+    def function(self, turn: Turn, action: Action, family: tuple[Resource, ...]) -> None:
+        """Raises ToolNotAllowed where the requester's roles could never allow `action` on any of `family`."""
+
+    def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
+        """Whether the requester's roles on `agent` could ever allow `action` on any of `family`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A request whose person is known. `entered` and `context` are there once those stages have run."""
+
+    request: str  # req_…
+    at: datetime
+    surface: str
+    operation: str
+    requester: Requester
+    state: TenantState
+    origin: Origin
+    trail: Trail
+    authorize: Authorize
+    renew: Callable[[], Awaitable[Turn]]  # the same person, verified again now; raises where they no longer are
+    entered: Permit[SessionTarget] | None = None
+    context: Context | None = None
+
+    @property
+    def tenant(self) -> TenantId:
+        """The tenant of the credential; no request names another."""
+        return self.requester.tenant
+
+    def agent(self, name: str) -> Agent | None:
+        """A configured agent of this tenant."""
+        return self.state.agents.get(AgentName(name))
+
+    def require(self, action: Action, target: SingleT) -> Permit[SingleT]:
+        """See `Authorize.require`."""
+        return self.authorize.require(self, action, target)
+
+    def permit(self, action: Action, target: SingleT) -> Permit[SingleT] | None:
+        """See `Authorize.permit`."""
+        return self.authorize.permit(self, action, target)
+
+    def scope(self, action: Action) -> Permit[SessionsTarget]:
+        """See `Authorize.scope`."""
+        return self.authorize.scope(self, action)
+
+    async def confirm(self, permit: Permit[SingleTarget]) -> None:
+        """Asks everything that gave `permit` once more, just before its effect can no longer be taken back.
+
+        Raises Unauthenticated where the credential or the profile is another by now, NotFound where the policy is.
+        """
+        again = await self.renew()
+        if again.requester.profile.id != self.requester.profile.id:
+            raise Unauthenticated("Your account changed while this was saved.", reason="profile_changed")
+        again.require(permit.decision.question.action, permit.target)
