@@ -40,4 +40,5 @@ def _fault(location: tuple[int | str, ...], rule: str, message: str) -> Fault:
     field = ".".join(str(part) for part in location) or "body"
     if rule == "extra_forbidden":
         message = "There is no such field."
+    message = message.removeprefix("Value error, ")
     return Fault(field=field, rule=rule, message=message)

@@ -81,14 +81,19 @@ class Registry:
     """The tools by name, in a fixed order."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        """Raises ValueError for a name that is there twice: start-up fails (design section 8)."""
+        """Raises ValueError for what is there twice: start-up fails (design section 8)."""
         self._tools = {tool.name: tool for tool in tools}
-        if len(self._tools) != len(tools):
-            raise ValueError("two tools have one name")
+        self._by_arguments = {tool.arguments: tool for tool in tools}
+        if not len(self._tools) == len(self._by_arguments) == len(tools):
+            raise ValueError("two tools have one name or one kind of arguments")
 
     def find(self, name: str) -> Tool | None:
         """The tool of that name."""
         return self._tools.get(name)
+
+    def of(self, arguments: Arguments) -> Tool:
+        """The tool that these arguments were read for."""
+        return self._by_arguments[type(arguments)]
 
     def all(self) -> Sequence[Tool]:
         """Every tool, in order."""

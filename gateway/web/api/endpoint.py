@@ -1,0 +1,169 @@
+"""Turns an HTTP request into a call of the pipeline, and what comes back into an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import ConfigDict
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from gateway.errors import Fault, GatewayError, Invalid
+from gateway.model import Requester
+from gateway.pipeline import Call, Pipeline
+from gateway.stages.authenticate import Credentials
+from gateway.stages.open_session import Entry
+from gateway.stages.record_audit import Trail
+from gateway.tools.arguments import Arguments, parse
+from gateway.tools.registry import AnyOperation
+from gateway.web.problems import problem
+from gateway.web.request_ids import request_id_of
+
+SURFACE = "rest"
+
+
+class Query(Arguments):
+    """The base of all query strings: words are read as numbers where a number is wanted; unknown names are faults."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class NoQuery(Query):
+    """No query string."""
+
+
+QueryT = TypeVar("QueryT", bound=Query)
+
+
+class Incoming:
+    """A request, as the table's readers see it. The body is read only when a reader asks for it."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.path: Mapping[str, str] = request.path_params
+
+    def header(self, name: str) -> str | None:
+        """One header; the first where there are several."""
+        return self._request.headers.get(name)
+
+    def query(self, model: type[QueryT]) -> QueryT:
+        """The query string. Raises Invalid with every fault, a name given twice among them."""
+        given: QueryParams = self._request.query_params
+        items = given.multi_items()
+        if len(items) != len(given):
+            raise Invalid.of("query", "once", "Give each parameter once.")
+        return parse(model, dict(items))
+
+    async def body(self, model: type[Arguments]) -> Any:
+        """The JSON body. Raises Invalid with every fault."""
+        raw = await self._request.body()
+        try:
+            data = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            raise Invalid([Fault(field="body", rule="json", message="Send a JSON object.")]) from None
+        return parse(model, data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a row of the table makes an answer of."""
+
+    request_id: str
+    result: Any
+    requester: Requester | None
+    decision: str | None
+
+
+Reader = Callable[[Incoming], Awaitable[Any]]
+Writer = Callable[[Answered], Response]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One row of the table: a method and a path, what may run there, how arguments are read and results written."""
+
+    method: str
+    path: str
+    operations: tuple[AnyOperation, ...]
+    read: Reader
+    write: Writer
+    summary: str
+    choose: Callable[[Any], AnyOperation] | None = None  # which of several, by the arguments
+    enters: Callable[[Incoming, Any], Entry | None] | None = None  # the session that it is asked from inside
+    body: type[Arguments] | None = None
+    query: type[Query] = NoQuery
+    shape: Any = None  # of a good answer, for the OpenAPI document
+    status: int = 200
+    responses: Mapping[int, str] = field(default_factory=dict)
+
+    @cached_property
+    def select(self) -> Callable[[Any], AnyOperation]:
+        """The operation for these arguments."""
+        only = self.operations[0]
+        return self.choose or (lambda _arguments: only)
+
+
+class EndpointApp:
+    """An endpoint as an ASGI app."""
+
+    def __init__(self, endpoint: Endpoint, pipeline: Pipeline) -> None:
+        self._endpoint = endpoint
+        self._pipeline = pipeline
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        endpoint, incoming = self._endpoint, Incoming(request)
+        trail = Trail(request_id_of(request.scope), SURFACE, endpoint.operations[0].name)
+
+        async def arguments() -> Any:
+            incoming.query(endpoint.query)
+            return await endpoint.read(incoming)
+
+        def entry(read: Any) -> Entry | None:
+            return endpoint.enters(incoming, read) if endpoint.enters else None
+
+        try:
+            call = Call(
+                credentials=Credentials(tuple(request.headers.getlist("authorization"))),
+                arguments=arguments,
+                operation=endpoint.select,
+                entry=entry,
+                min_epoch=_min_epoch(incoming.header("gateway-min-epoch")),
+            )
+            result = await self._pipeline.run(call, trail)
+            answered = Answered(
+                request_id=trail.request, result=result, requester=trail.requester, decision=trail.last_decision
+            )
+            response = endpoint.write(answered)
+        except GatewayError as error:
+            response = problem(error, trail.request)
+        if trail.requester is not None:
+            response.headers["Gateway-Epoch"] = str(trail.epoch)
+        if trail.last_decision is not None:
+            response.headers["Gateway-Decision"] = trail.last_decision
+        return response
+
+
+def _min_epoch(header: str | None) -> int | None:
+    if header is None:
+        return None
+    if not header.isascii() or not header.isdigit() or len(header) > 18:
+        raise Invalid.of("Gateway-Min-Epoch", "number", "Send the number that a Gateway-Epoch header gave you.")
+    return int(header)
+
+
+def json(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON answer. It may hold content or tokens, so nothing keeps it (interface, "Conventions")."""
+    return Response(
+        orjson.dumps(body), status, {"Cache-Control": "no-store", **(headers or {})}, media_type="application/json"
+    )
