@@ -262,9 +262,9 @@ def test_settings_are_frozen_at_every_depth() -> None:
     settings = load(None, {})
 
     with pytest.raises(ValidationError):
-        settings.server.port = 1  # type: ignore[misc]
+        settings.server.port = 1
     with pytest.raises(ValidationError):
-        settings.log = settings.log  # type: ignore[misc]
+        settings.log = settings.log
 
 
 def test_nothing_turns_authentication_off_and_secrets_are_kept_as_secrets() -> None:

@@ -1,0 +1,1 @@
+"""Turns HTTP into calls of the pipeline, and what it says into answers."""

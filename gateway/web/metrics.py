@@ -1,0 +1,123 @@
+"""Turns what happens into counters, and the counters into `/metrics` for this machine alone (design section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.errors import NotFound
+from gateway.settings import is_loopback
+
+# Anything that a proxy adds: such a request comes from elsewhere, whatever its peer is (ASVS 5.0, V4.1.3).
+FORWARDED = frozenset({"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"})
+
+UNNAMED = "unnamed"
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The counters of one gateway, in a registry of their own.
+
+    Labels are closed lists (operations, statuses, effects, codes): no person, session or tenant is one, so that neither
+    names nor their number are shown, and memory does not grow with them.
+    """
+
+    def __init__(self, operations: Iterable[str]) -> None:
+        self.registry = CollectorRegistry()
+        requests = Counter(
+            "gateway_requests", "Requests by operation and status.", ["operation", "status"], registry=self.registry
+        )
+        seconds = Histogram(
+            "gateway_request_seconds",
+            "Time until the whole answer was handed over.",
+            ["operation"],
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self._requests = requests
+        self._decisions = Counter(
+            "gateway_decisions", "Answers of the policy by effect and code.", ["effect", "code"], registry=self.registry
+        )
+        self._seconds = {name: seconds.labels(name) for name in (*operations, UNNAMED)}
+        self._by_status: dict[tuple[str, int], Counter] = {}
+        self._by_code: dict[tuple[str, str], Counter] = {}
+        self.audit = AuditMetrics(self.registry)
+        self._epoch_age = Gauge(
+            "gateway_epoch_age_seconds", "Seconds since the store last confirmed the epochs.", registry=self.registry
+        )
+
+    def request(self, operation: str, status: int, seconds: float) -> None:
+        """Counts one answered request; an operation that is not in the route table is `unnamed`."""
+        if operation not in self._seconds:
+            operation = UNNAMED
+        counter = self._by_status.get((operation, status))
+        if counter is None:
+            counter = self._by_status[operation, status] = self._requests.labels(operation, str(status))
+        counter.inc()
+        self._seconds[operation].observe(seconds)
+
+    def decision(self, effect: str, code: str) -> None:
+        """Counts one answer of the policy; both words are from its closed lists."""
+        counter = self._by_code.get((effect, code))
+        if counter is None:
+            counter = self._by_code[effect, code] = self._decisions.labels(effect, code)
+        counter.inc()
+
+    def watch_epoch_age(self, age_s: Callable[[], float]) -> None:
+        """Where the age of the epochs is asked for whenever somebody reads the metrics."""
+        self._epoch_age.set_function(age_s)
+
+    def text(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+
+class AuditMetrics:
+    """How the audit's buffer fares: what waits, how long a write took, and how many failed."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._depth = Gauge("gateway_audit_buffer_records", "Records that wait to be written.", registry=registry)
+        self._flushes = Histogram(
+            "gateway_audit_flush_seconds", "Time to write one batch.", buckets=SECONDS, registry=registry
+        )
+        self._records = Counter("gateway_audit_records", "Records written.", registry=registry)
+        self._failures = Counter("gateway_audit_failures", "Batches that could not be written.", registry=registry)
+
+    def watch_depth(self, depth: Callable[[], float]) -> None:
+        """Where the number of waiting records is asked for whenever somebody reads the metrics."""
+        self._depth.set_function(depth)
+
+    def flushed(self, records: int, seconds: float) -> None:
+        """Counts a batch that is on the disk."""
+        self._records.inc(records)
+        self._flushes.observe(seconds)
+
+    def failed(self) -> None:
+        """Counts a batch that could not be written."""
+        self._failures.inc()
+
+
+def metrics_endpoint(metrics: Metrics, who: Literal["loopback", "off"]) -> Callable[[Request], Awaitable[Response]]:
+    """The route behind `/metrics`.
+
+    It answers callers on this machine whose request came through no proxy; to everybody else it is not there.
+    The server must not rewrite the peer's address (`proxy_headers=False` with uvicorn).
+    """
+
+    async def endpoint(request: Request) -> Response:
+        if who == "off" or not _is_from_here(request):
+            raise NotFound
+        return Response(metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+    return endpoint
+
+
+def _is_from_here(request: Request) -> bool:
+    if request.client is None or not is_loopback(request.client.host):
+        return False
+    return FORWARDED.isdisjoint(request.headers.keys())
