@@ -30,7 +30,7 @@ AnyRow = Row[*tuple[Any, ...]]
 # Byte for byte in both databases: SQLite's own default is BINARY, PostgreSQL is told so (never a language's rules).
 Exact = Text().with_variant(Text(collation="C"), "postgresql")
 
-_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -38,12 +38,12 @@ def to_instant(value: datetime) -> int:
     """Microseconds since 1970 in UTC, exactly; a time without a zone is refused with ValueError."""
     if value.tzinfo is None:
         raise ValueError("a time without a zone can't be stored")
-    return (value - _ZERO) // _MICROSECOND
+    return (value - EPOCH) // _MICROSECOND
 
 
 def from_instant(value: int) -> datetime:
     """The time in UTC that `to_instant` stored."""
-    return _ZERO + timedelta(microseconds=value)
+    return EPOCH + timedelta(microseconds=value)
 
 
 class Instant(TypeDecorator[datetime]):

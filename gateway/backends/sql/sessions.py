@@ -1,0 +1,89 @@
+"""Turns rows of sessions into sessions, their lineage and who takes part; a list is one statement (design 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+
+from sqlalchemy import Connection, case
+
+from gateway.backends.sql import cursors, trees
+from gateway.backends.sql.database import Database
+from gateway.backends.sql.folding import fold
+from gateway.backends.sql.listing import Listings
+from gateway.backends.sql.session_rows import facts_of, find_facts, session_of
+from gateway.backends.sql.tables import sessions
+from gateway.model import ProfileId, Scope, Session, SessionFacts, SessionId, TenantId
+from gateway.ports import Page, SessionFilter
+
+_CURSOR = "sessions"
+_KEY_TAKEN = "There is a session under this key already, or no such tenant."
+
+
+class SqlSessions:
+    """`ports.Sessions` on the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._listings = Listings()
+
+    async def create(self, session: Session, participants: Sequence[ProfileId]) -> SessionFacts:
+        """Stores a new session; participants (of a root only) join now. Raises Conflict where the key is taken or the
+        parent is gone."""
+        work = partial(trees.insert, session, participants)
+        return await self._database.write(work, taken=_KEY_TAKEN)
+
+    async def find(self, tenant: TenantId, reference: str) -> SessionFacts | None:
+        """By key or `ses_…` id, byte for byte; with the participants of its root."""
+        return await self._database.read(partial(find_facts, tenant, reference))
+
+    async def list(
+        self, tenant: TenantId, scope: Scope, narrow: SessionFilter, *, limit: int, cursor: str | None
+    ) -> Page[Session]:
+        """The sessions in `scope`, newest first by id, as one SQL statement. Raises Invalid for what is no cursor."""
+        before = None if cursor is None else cursors.read(_CURSOR, cursor)
+
+        def work(connection: Connection) -> list[Session]:
+            rows = self._listings.rows(connection, tenant, scope, narrow, before=before, limit=limit + 1)
+            return [session_of(row) for row in rows]
+
+        return cursors.page(_CURSOR, await self._database.read(work), limit, lambda session: session.id)
+
+    async def set_title(self, tenant: TenantId, session: SessionId, title: str | None) -> SessionFacts | None:
+        """Renames; None where there is no such session."""
+        folded = None if title is None else fold(title)
+        return await self._change(tenant, session, {"title": title, "title_folded": folded})
+
+    async def set_participants(
+        self, tenant: TenantId, root: SessionId, people: Sequence[ProfileId], now: datetime
+    ) -> SessionFacts | None:
+        """Those who stay keep their joining; new ones join now; the rest leave."""
+        return await self._database.write(partial(trees.replace_participants, tenant, root, people, now))
+
+    async def set_owner(
+        self, tenant: TenantId, root: SessionId, owner: ProfileId, now: datetime
+    ) -> SessionFacts | None:
+        """Reassigns the whole tree; a new owner who did not take part joins now."""
+        return await self._database.write(partial(trees.reassign, tenant, root, owner, now))
+
+    async def archive(self, tenant: TenantId, session: SessionId, now: datetime) -> SessionFacts | None:
+        """Archives; repeating it keeps the first time."""
+        first = case((sessions.c.archived_at.is_(None), now), else_=sessions.c.archived_at)
+        return await self._change(tenant, session, {"archived_at": first})
+
+    async def reset(self, tenant: TenantId, session: SessionId) -> SessionFacts | None:
+        """Starts the next incarnation; id, key and lineage stay."""
+        return await self._change(tenant, session, {"incarnation": sessions.c.incarnation + 1})
+
+    async def delete(self, tenant: TenantId, session: SessionId) -> int:
+        """Removes the session, its descendants and their transcripts; how many sessions went."""
+        return await self._database.write(partial(trees.remove, tenant, session))
+
+    async def _change(self, tenant: TenantId, session: SessionId, values: dict[str, object]) -> SessionFacts | None:
+        def work(connection: Connection) -> SessionFacts | None:
+            mine = (sessions.c.tenant == tenant) & (sessions.c.id == session)
+            connection.execute(sessions.update().where(mine).values(values))
+            return facts_of(tenant, session, connection)
+
+        return await self._database.write(work)
