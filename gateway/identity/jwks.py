@@ -174,7 +174,9 @@ def _usable_keys(published: list[Any]) -> Iterator[VerificationKey]:
             yield key
 
 
-def _verification_key(jwk: Mapping[str, Any]) -> VerificationKey | None:
+def _verification_key(jwk: Any) -> VerificationKey | None:
+    if not isinstance(jwk, dict):
+        return None
     family = _family(jwk)
     if family is None or not _is_for_verifying(jwk) or jwk.get("alg", family.name) not in family.aliases:
         return None
