@@ -133,9 +133,9 @@ def _read_link(line: Line, faults: list[Fault]) -> Link | None:
         message = f"A g row has 2 fields after the g, the role and the role it also holds; this one has {len(fields)}."
         faults.append(fault("fields", message, line.number, line.fields[0].column))
         return None
-    bad = [(field, message) for field in fields if (message := _role(field.text)) is not None]
+    bad = [(field.column, wrong) for field in fields if (wrong := _role(field.text)) is not None]
     if bad:
-        faults.extend(fault("role", message, line.number, field.column) for field, message in bad)
+        faults.extend(fault("role", wrong, line.number, column) for column, wrong in bad)
         return None
     child, parent = fields
     return Link(line=line.number, child=child.text, parent=parent.text)

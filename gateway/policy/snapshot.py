@@ -53,6 +53,11 @@ class Snapshot:
         seen._as_of = now
         return seen
 
+    @property
+    def remembered(self) -> tuple[int, int]:
+        """How many slices, and answers in all of them, are kept in memory; both are bounded."""
+        return len(self._slices), sum(len(part.answers) for part in self._slices.values())
+
     def decide(self, subjects: frozenset[str], question: Question, now: datetime) -> Verdict:
         """Allow if some live row allows and none denies, for the subjects and every role they hold through `g`.
 
