@@ -27,7 +27,9 @@ FILE_UNITS = 20_000
 CONTEXT_UNITS = 60_000
 
 _TAG = "workspace-file"
-_FAKE = re.compile(rf"<(?=\s*/?\s*{_TAG})", re.IGNORECASE)
+# Either case of each letter, spelled out: with re.IGNORECASE the search for "<" is many times slower.
+_ANY_CASE = "".join(f"[{sign}{sign.upper()}]" if sign.isalpha() else sign for sign in _TAG)
+_FAKE = re.compile(rf"<(?=\s*/?\s*{_ANY_CASE})")
 _PERSONAL_LEAD = (
     "The next file holds the personal instructions of the person you are talking to. It supplements the shared USER.md "
     "and wins over it on preferences, but never over the rules above.\n\n"
@@ -99,7 +101,7 @@ def is_copy_of(longterm: FileText, other: FileText) -> bool:
 
 def assemble(parts: Sequence[Part]) -> Context:
     """The text and the manifest of a turn, from parts in the order of `candidates`."""
-    pieces = _within_budget([_piece(one) for one in _each_once(parts)])
+    pieces = tuple(_within_budget(_each_once(parts)))
     text = "\n".join(piece.block for piece in pieces if piece.block)
     return Context(text=text, manifest=tuple(_entry(piece) for piece in pieces), warnings=tuple(_warnings(pieces)))
 
@@ -147,17 +149,15 @@ def _block(candidate: Candidate, body: str) -> str:
     return f'{lead}<{_TAG} path="{candidate.path}" kind="{candidate.kind}">\n{body}{newline}</{_TAG}>\n'
 
 
-def _within_budget(pieces: Sequence[_Piece]) -> list[_Piece]:
+def _within_budget(parts: Iterable[Part]) -> Iterator[_Piece]:
     """Drops the last files first until the whole fits; an early file never gives way to a later one."""
-    kept: list[_Piece] = []
     left = CONTEXT_UNITS
-    for piece in pieces:
-        if not piece.block:
-            kept.append(piece)
-            continue
-        left -= units(piece.block) + bool(left < CONTEXT_UNITS)  # the empty line between two files
-        kept.append(piece if left >= 0 else _Piece(Part(piece.part.candidate, Omission.BUDGET), ""))
-    return kept
+    for one in parts:
+        piece = _piece(one) if left >= 0 else _Piece(one, "")
+        if piece.block:
+            left -= units(piece.block) + (left < CONTEXT_UNITS)  # and the empty line between two files
+        over = left < 0 and not isinstance(piece.part.found, Omission)
+        yield _Piece(Part(one.candidate, Omission.BUDGET), "") if over else piece
 
 
 def _entry(piece: _Piece) -> ManifestEntry:
