@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--all`: what this machine can't run is a failure; CI says so."""
+    """`--all` for CI; `--not-run-list` for scripts/test, which shows the list after everything else."""
     parser.addoption("--all", action="store_true", default=False, help="fail when anything could not run here")
+    parser.addoption("--not-run-list", type=Path, default=None, help="write what could not run here to this file")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says what did not run here and why, also when that is nothing."""
-    missing = list(_not_run(terminalreporter))
+    lines = list(_lines(terminalreporter, config))
+    path: Path | None = config.getoption("--not-run-list")
+    if path is not None:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return
     terminalreporter.section("not run here")
-    for name, reason in sorted(missing):
-        terminalreporter.write_line(f"not run here: {name}: {reason}")
-    if not missing:
-        terminalreporter.write_line("nothing: every test of this run could run on this machine")
-    elif config.getoption("--all"):
-        terminalreporter.write_line("--all was given, so this run fails", red=True)
+    for line in lines:
+        terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(trylast=True)
@@ -32,6 +34,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     if session.config.getoption("--all") and any(_not_run(reporter)) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _lines(reporter: pytest.TerminalReporter, config: pytest.Config) -> Iterator[str]:
+    missing = sorted(_not_run(reporter))
+    yield from (f"not run here: {name}: {reason}" for name, reason in missing)
+    if not missing:
+        yield "not run here: nothing; every test of this run could run on this machine"
+    elif config.getoption("--all"):
+        yield "--all was given, so this run fails"
 
 
 def _not_run(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str]]:
