@@ -54,6 +54,8 @@ class Conversations:
         try:
             return await self._directory.create(self._directory.store.create(session, people)), True
         except Conflict:
+            if not creation.opens_the_private_session and creation.name is None:
+                raise
             if not creation.opens_the_private_session:
                 raise Conflict(f"You have a session named '{creation.name}' already.") from None
             known = await self._directory.store.find(creation.tenant, session.key)  # somebody was quicker: they, too

@@ -12,6 +12,10 @@ from gateway.model import Principal, TenantId
 ACCESS_TOKEN_PREFIX = "gwp_"  # noqa: S105 - what a token begins with, not one
 
 
+OPERATOR_ISSUER = "operator"
+OPERATOR_SUBJECT = "local"
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """What a request presents: the values of its `Authorization` headers, or that the local operator runs it."""
@@ -55,7 +59,11 @@ class Authenticate:
         if not self._local_operator:
             raise Unauthenticated("Send a token.", reason="operator_not_local")
         return Principal(
-            tenant=tenant, issuer="operator", subject="local", credential="operator", scopes=frozenset({"*"})
+            tenant=tenant,
+            issuer=OPERATOR_ISSUER,
+            subject=OPERATOR_SUBJECT,
+            credential="operator",
+            scopes=frozenset({"*"}),
         )
 
 

@@ -5,6 +5,7 @@ This is the only place that asks the policy and the only one that makes a `Permi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from gateway.errors import GatewayError, NotFound, ToolNotAllowed
@@ -36,8 +37,10 @@ Cell = tuple[AgentName, Resource, Relation, Whose]
 class AuthorizeStage:
     """Asks the snapshot that the turn was opened with, and notes every answer on its trail."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, observe: Callable[[Verdict], None]) -> None:
+        """`observe` is told every verdict, for counting; it sees nothing else of the request."""
         self._clock = clock
+        self._observe = observe
 
     async def __call__(self, turn: Turn, operation: AnyOperation, arguments: object) -> Permit[Target]:
         """The permit that `operation` runs with. Raises ToolNotAllowed or NotFound where there is none."""
@@ -122,6 +125,7 @@ class AuthorizeStage:
             policy_version=turn.state.snapshot.version,
         )
         turn.trail.decided(decision)
+        self._observe(verdict)
         return decision
 
     def _decide(self, turn: Turn, action: Action, target: SingleTarget) -> Decision:

@@ -15,11 +15,9 @@ from gateway.turn import Turn
 class CallTool:
     """Runs an operation; without a permit there is no way to."""
 
-    def __init__(
-        self, intent: Callable[[Trail], Awaitable[None]], refresh: Callable[[TenantId], Awaitable[int]]
-    ) -> None:
+    def __init__(self, intent: Callable[[Trail], Awaitable[None]], epoch_of: Callable[[TenantId], int]) -> None:
         self._intent = intent
-        self._refresh = refresh
+        self._epoch_of = epoch_of
 
     async def __call__(
         self, permit: Permit[Target], turn: Turn, operation: AnyOperation, arguments: object, trail: Trail
@@ -27,9 +25,7 @@ class CallTool:
         """What the operation returns. Raises Unavailable, and runs nothing, where the intent can't be written."""
         if operation.effect:
             await self._intent(trail)
-        if not operation.raises_epoch:
-            return await operation.run(permit, turn, arguments)
-        try:
-            return await operation.run(permit, turn, arguments)
-        finally:  # also where it failed half-way: what it did change is in force
-            trail.epoch = await self._refresh(turn.tenant)
+        result = await operation.run(permit, turn, arguments)
+        if operation.raises_epoch:  # so that the answer names the epoch that the change is in force at
+            trail.epoch = self._epoch_of(turn.tenant)
+        return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import perf_counter
 from typing import Any, TypeVar
 
 import orjson
@@ -22,6 +23,7 @@ from gateway.stages.open_session import Entry
 from gateway.stages.record_audit import Trail
 from gateway.tools.arguments import Arguments, parse
 from gateway.tools.registry import AnyOperation
+from gateway.web.metrics import Metrics
 from gateway.web.problems import problem
 from gateway.web.request_ids import request_id_of
 
@@ -112,18 +114,21 @@ class Endpoint:
 class EndpointApp:
     """An endpoint as an ASGI app."""
 
-    def __init__(self, endpoint: Endpoint, pipeline: Pipeline) -> None:
+    def __init__(self, endpoint: Endpoint, pipeline: Pipeline, metrics: Metrics) -> None:
         self._endpoint = endpoint
         self._pipeline = pipeline
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        response = await self._answer(Request(scope, receive))
+        begun = perf_counter()
+        trail = Trail(request_id_of(scope), SURFACE, self._endpoint.operations[0].name)
+        response = await self._answer(Request(scope, receive), trail)
         await response(scope, receive, send)
+        self._metrics.request(trail.operation, response.status_code, perf_counter() - begun)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: Request, trail: Trail) -> Response:
         endpoint, incoming = self._endpoint, Incoming(request)
-        trail = Trail(request_id_of(request.scope), SURFACE, endpoint.operations[0].name)
 
         async def arguments() -> Any:
             incoming.query(endpoint.query)

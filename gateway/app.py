@@ -1,0 +1,293 @@
+"""Turns settings into a running gateway: the only place that builds objects and hands them to each other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import httpx2
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
+
+from gateway.backends.local.audit_buffer import AuditBuffer
+from gateway.backends.local.clock import SystemClock
+from gateway.backends.local.epochs import Epochs
+from gateway.backends.sql.agents import SqlAgents
+from gateway.backends.sql.audit import SqlAudit
+from gateway.backends.sql.database import Database
+from gateway.backends.sql.identities import SqlIdentities
+from gateway.backends.sql.notes import SqlNotes
+from gateway.backends.sql.policies import SqlPolicies
+from gateway.backends.sql.sessions import SqlSessions
+from gateway.backends.sql.tenants import SqlTenants
+from gateway.backends.sql.transcripts import SqlTranscripts
+from gateway.founding import Founder
+from gateway.identity.access_tokens import AccessTokenVerifier, TokenUse
+from gateway.identity.issuers import IssuerSettings, ScopePolicy
+from gateway.identity.oidc import OidcVerifier
+from gateway.identity.people import People
+from gateway.identity.profiles import ProfileResolver
+from gateway.identity.tokens import AccessTokens
+from gateway.logs import Loggers
+from gateway.operations.agents import AgentOperations
+from gateway.operations.audit import AuditOperations
+from gateway.operations.catalogue import Catalogue
+from gateway.operations.context import context_operation
+from gateway.operations.me import MyOperations
+from gateway.operations.people import PeopleOperations
+from gateway.operations.policy import PolicyOperations
+from gateway.operations.sessions import SessionOperations
+from gateway.pipeline import Pipeline
+from gateway.policy.installed import refuse_old_casbin
+from gateway.policy.states import TenantStates
+from gateway.model import TenantId
+from gateway.ports import Clock
+from gateway.sessions.conversations import Conversations
+from gateway.sessions.directory import SessionDirectory
+from gateway.settings import Issuer, Settings
+from gateway.stages.assemble_context import AssembleContext
+from gateway.stages.authenticate import Authenticate
+from gateway.stages.authorize import AuthorizeStage
+from gateway.stages.call_tool import CallTool
+from gateway.stages.open_session import OpenSession
+from gateway.stages.record_audit import RecordAudit
+from gateway.stages.resolve_profile import ResolveProfile
+from gateway.tools.memory import MemoryTools
+from gateway.tools.personal_instructions import PersonalInstructions
+from gateway.tools.registry import Registry
+from gateway.tools.sessions import SessionTools
+from gateway.web.api.for_admins import for_admins
+from gateway.web.api.for_people import for_people
+from gateway.web.api.openapi import openapi
+from gateway.web.app import starlette_app
+from gateway.web.metrics import Metrics
+from gateway.web.middleware import with_edge
+from gateway.workspace.folders import AgentFolders
+from gateway.workspace.locks import FileLocks
+
+WORKSPACE_THREADS = 4
+TOKEN_USE_EVERY_S = 5.0
+
+
+class Stores:
+    """The ports over one SQLite file."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self.database = Database(folder / "gateway.sqlite")
+        self.tenants = SqlTenants(self.database)
+        self.identities = SqlIdentities(self.database)
+        self.agents = SqlAgents(self.database)
+        self.sessions = SqlSessions(self.database)
+        self.transcripts = SqlTranscripts(self.database)
+        self.policies = SqlPolicies(self.database)
+        self.audit = SqlAudit(self.database, folder)
+        self.notes = SqlNotes(self.database)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gateway:
+    """A gateway that is put together; `running()` opens what it stands on."""
+
+    settings: Settings
+    clock: Clock
+    stores: Stores
+    epochs: Epochs
+    buffer: AuditBuffer
+    folders: AgentFolders
+    threads: ThreadPoolExecutor
+    metrics: Metrics
+    catalogue: Catalogue
+    pipeline: Pipeline
+    token_use: TokenUse
+    http: httpx2.AsyncClient
+    oidc: OidcVerifier | None
+
+    @property
+    def founder(self) -> Founder:
+        """What makes tenants."""
+        return Founder(
+            self.stores.tenants,
+            self.stores.identities,
+            self.stores.policies,
+            self.stores.agents,
+            self.folders,
+            self.clock,
+        )
+
+    def readiness(self) -> list[str]:
+        """What is wrong, in words for an operator; empty means ready."""
+        wrong = []
+        if not self.buffer.healthy:
+            wrong.append("The audit can't be written.")
+        if self.epochs.age_s() > self.settings.policy.refuse_after_s:
+            wrong.append("The store has not been heard for too long.")
+        return wrong
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Gateway]:
+        """Opens the store, follows the epochs, writes the audit; closes all of it, the audit's buffer drained."""
+        async with AsyncExitStack() as stack:
+            stack.callback(self.threads.shutdown)
+            stack.push_async_callback(self.http.aclose)
+            if self.oidc is not None:
+                stack.push_async_callback(self.oidc.aclose)
+            await stack.enter_async_context(self.stores.database)
+            await stack.enter_async_context(self.epochs)
+            await stack.enter_async_context(self.buffer)
+            await stack.enter_async_context(self.token_use.flushed_every(TOKEN_USE_EVERY_S))
+            yield self
+
+
+def compose(
+    settings: Settings, loggers: Loggers, *, clock: Clock | None = None, local_operator: bool = False
+) -> Gateway:
+    """Puts a gateway together; nothing is opened yet. Raises ConfigurationFaults for what can't be used.
+
+    `local_operator` is for the command line on the machine itself, and for nothing that listens.
+    """
+    refuse_old_casbin()
+    clock = clock or SystemClock()
+    folder = settings.state.folder
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    stores = Stores(folder, clock)
+    epochs = Epochs(stores.tenants, clock, refuse_after_s=settings.policy.refuse_after_s)
+    stores.database.when_epoch_rises(epochs.raised)
+    threads = ThreadPoolExecutor(WORKSPACE_THREADS, thread_name_prefix="workspace")
+    folders = AgentFolders(folder / "workspaces", FileLocks(folder / "locks"), threads)
+    directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
+    catalogue = _catalogue(stores, directory, folders, clock)
+    metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
+    metrics.watch_epoch_age(epochs.age_s)
+    buffer = AuditBuffer(stores.audit, clock, settings.audit, metrics.audit, loggers("audit"))
+    http = httpx2.AsyncClient(follow_redirects=False)
+    oidc = OidcVerifier([_issuer(one) for one in settings.oidc.issuers], http, clock) if settings.oidc.issuers else None
+    use = TokenUse(stores.identities)
+    access_tokens = AccessTokenVerifier(stores.identities, clock, epochs.current, use)
+    pipeline = _pipeline(
+        stores,
+        epochs,
+        directory,
+        folders,
+        clock,
+        Authenticate(access_tokens=access_tokens, oidc=oidc, local_operator=local_operator),
+        RecordAudit(buffer, clock),
+        metrics,
+        frozenset(one.issuer for one in settings.oidc.issuers if one.provision),
+    )
+    return Gateway(
+        settings=settings,
+        clock=clock,
+        stores=stores,
+        epochs=epochs,
+        buffer=buffer,
+        folders=folders,
+        threads=threads,
+        metrics=metrics,
+        catalogue=catalogue,
+        pipeline=pipeline,
+        token_use=use,
+        http=http,
+        oidc=oidc,
+    )
+
+
+def create_app(gateway: Gateway, loggers: Loggers) -> ASGIApp:
+    """The gateway as an ASGI app; its lifespan opens and closes the gateway."""
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with gateway.running():
+            yield
+
+    endpoints = (*for_people(gateway.catalogue), *for_admins(gateway.catalogue))
+    app = starlette_app(
+        endpoints,
+        gateway.pipeline,
+        document=openapi(endpoints, gateway.catalogue.tools, version("agent-memory-gateway")),
+        metrics=gateway.metrics,
+        who_reads_metrics=gateway.settings.server.metrics,
+        readiness=gateway.readiness,
+        lifespan=lifespan,
+    )
+    return with_edge(app, gateway.settings.server, gateway.clock, loggers)
+
+
+def _catalogue(stores: Stores, directory: SessionDirectory, folders: AgentFolders, clock: Clock) -> Catalogue:
+    conversations = Conversations(directory, stores.transcripts, stores.identities, clock)
+    instructions = PersonalInstructions(folders)
+    tools = Registry(
+        [
+            *SessionTools(conversations).all(),
+            *MemoryTools(folders, stores.notes, clock).all(),
+            instructions.tool(),
+        ]
+    )
+    tokens = AccessTokens(stores.identities, clock)
+    return Catalogue(
+        tools=tools,
+        context=context_operation(conversations),
+        instructions=instructions,
+        sessions=SessionOperations(conversations),
+        me=MyOperations(tokens, tools),
+        agents=AgentOperations(stores.agents, folders, clock),
+        people=PeopleOperations(People(stores.identities, clock), tokens, stores.identities),
+        policy=PolicyOperations(stores.policies, clock),
+        audit=AuditOperations(stores.audit),
+    )
+
+
+def _pipeline(
+    stores: Stores,
+    epochs: Epochs,
+    directory: SessionDirectory,
+    folders: AgentFolders,
+    clock: Clock,
+    authenticate: Authenticate,
+    record_audit: RecordAudit,
+    metrics: Metrics,
+    provisioning: frozenset[str],
+) -> Pipeline:
+    authorize = AuthorizeStage(clock, lambda verdict: metrics.decision(_effect(verdict.allowed), verdict.code))
+    states = TenantStates(
+        policies=stores.policies,
+        agents=stores.agents,
+        identities=stores.identities,
+        epoch_of=epochs.current,
+        clock=clock,
+    )
+    profiles = ProfileResolver(stores.identities, stores.tenants, clock, epochs.current, provisioning=provisioning)
+    return Pipeline(
+        authenticate=authenticate,
+        resolve_profile=ResolveProfile(
+            profiles=profiles, states=states, freshness=epochs, authorize=authorize, clock=clock
+        ),
+        open_session=OpenSession(directory),
+        assemble_context=AssembleContext(folders, stores.identities, clock),
+        authorize=authorize,
+        call_tool=CallTool(record_audit.intent, epochs.current),
+        record_audit=record_audit,
+    )
+
+
+def _effect(allowed: bool) -> str:
+    return "allow" if allowed else "deny"
+
+
+def _issuer(one: Issuer) -> IssuerSettings:
+    return IssuerSettings(
+        issuer=one.issuer,
+        audience=one.audience,
+        algorithms=frozenset(one.algorithms),
+        tenant=TenantId(one.tenant) if one.tenant else None,
+        tenant_claim=one.tenant_claim,
+        jwks_uri=one.jwks_uri,
+        trust_email=one.trust_email,
+        provision=one.provision,
+        accept_plain_typ=one.accept_plain_typ,
+        scopes=ScopePolicy(one.scopes),
+    )
+

@@ -1,0 +1,63 @@
+"""Turns the pipeline into an ASGI app: the table of endpoints, and the short public list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import orjson
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from gateway.errors import Unavailable
+from gateway.pipeline import Pipeline
+from gateway.web.api.endpoint import Endpoint, EndpointApp, json
+from gateway.web.metrics import Metrics, metrics_endpoint
+from gateway.web.problems import exception_handlers
+
+# What needs no credential. Everything else is in the table of endpoints (design section 3).
+PUBLIC = ("/livez", "/readyz", "/metrics", "/openapi.json")
+
+Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
+Readiness = Callable[[], Sequence[str]]
+
+
+def starlette_app(
+    endpoints: Sequence[Endpoint],
+    pipeline: Pipeline,
+    *,
+    document: dict[str, Any],
+    metrics: Metrics,
+    who_reads_metrics: Any,
+    readiness: Readiness,
+    lifespan: Lifespan,
+) -> Starlette:
+    """The app. `readiness` names what is wrong, in words for an operator; empty means ready."""
+    described = orjson.dumps(document)
+
+    async def livez(_request: Request) -> Response:
+        return json({"status": "ok"})
+
+    async def readyz(_request: Request) -> Response:
+        wrong = readiness()
+        if wrong:
+            raise Unavailable(" ".join(wrong))
+        return json({"status": "ok"})
+
+    async def openapi(_request: Request) -> Response:
+        return Response(described, media_type="application/json")
+
+    routes = [
+        *(
+            Route(endpoint.path, EndpointApp(endpoint, pipeline, metrics), methods=[endpoint.method])
+            for endpoint in endpoints
+        ),
+        Route("/livez", livez, methods=["GET"]),
+        Route("/readyz", readyz, methods=["GET"]),
+        Route("/metrics", metrics_endpoint(metrics, who_reads_metrics), methods=["GET"]),
+        Route("/openapi.json", openapi, methods=["GET"]),
+    ]
+    return Starlette(routes=routes, exception_handlers=dict(exception_handlers()), lifespan=lifespan)
