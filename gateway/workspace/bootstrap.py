@@ -90,12 +90,15 @@ def _omission(problem: FileProblem) -> Omission:
     return Omission.TOO_LARGE if isinstance(problem, FileTooLarge) else Omission.UNSAFE_FILE
 
 
-def is_copy_of(longterm: FileText, other: FileText) -> bool:
-    """Whether `other` is the root `MEMORY.md` under another name: the same file, or the same bytes.
+def is_copy_of(longterm: FileText | FileProblem, other: FileText) -> bool:
+    """Whether `other` is the root `MEMORY.md` under another name: the same file, the file that it is a link to, or the
+    same bytes.
 
     A shared session never gets it, whatever it is called, linked or moved to; there, drop such a candidate with
     `Omission.GROUP_SESSION`. Two empty files have nothing to hide.
     """
+    if isinstance(longterm, FileProblem):
+        return longterm.leads_to == other.identity
     return other.identity == longterm.identity or (bool(other.data) and other.data == longterm.data)
 
 

@@ -25,6 +25,7 @@ from gateway.workspace.problems import (
     FileTooLarge,
     FileUnavailable,
     FileUnsafe,
+    Identity,
     problem_of,
 )
 
@@ -38,8 +39,6 @@ _WRITE = _PLAIN | os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
 _MORE = 4096
-
-Identity = tuple[int, int]  # device and inode: the same file, whatever it is called
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +218,7 @@ def _read(base: int, names: tuple[str, ...], path: str, limit: int) -> FileText:
     try:
         folder = _descend(base, names[:-1])
         try:
-            file = os.open(names[-1], _READ, dir_fd=folder)
+            file = _open_file(folder, names[-1], path)
         finally:
             os.close(folder)
         try:
@@ -228,6 +227,19 @@ def _read(base: int, names: tuple[str, ...], path: str, limit: int) -> FileText:
             os.close(file)
     except OSError as error:
         raise problem_of(path, error) from error
+
+
+def _open_file(folder: int, name: str, path: str) -> int:
+    try:
+        return os.open(name, _READ, dir_fd=folder)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        problem = problem_of(path, error)
+        with suppress(OSError):
+            behind = os.stat(name, dir_fd=folder)
+            problem.leads_to = behind.st_dev, behind.st_ino
+        raise problem from error
 
 
 def _descend(base: int, names: tuple[str, ...]) -> int:

@@ -19,10 +19,17 @@ from gateway.errors import Conflict, GatewayError, NotFound, TooLarge, Unavailab
 _UNSAFE = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.ENAMETOOLONG})
 
 
+Identity = tuple[int, int]  # device and inode: the same file, whatever it is called
+
+
 class FileProblem(GatewayError):
-    """A workspace file that can't be used; `path` is how its caller named it, relative to the agent's folder."""
+    """A workspace file that can't be used; `path` is how its caller named it, relative to the agent's folder.
+
+    `leads_to` is the file behind a name that is a link or can't be opened, where there is one: only for comparing.
+    """
 
     path: str
+    leads_to: Identity | None = None
 
 
 class FileMissing(FileProblem, NotFound):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ from gateway.workspace.bootstrap import (
     is_copy_of,
     part,
 )
-from gateway.workspace.files import FileText
+from gateway.workspace.files import FileText, Workspace
 from gateway.workspace.problems import FileMissing, FileNotText, FileTooLarge, FileUnavailable, FileUnsafe
 from gateway.workspace.units import units
 
@@ -267,3 +268,18 @@ def test_root_memory_is_known_under_any_name() -> None:
     assert is_copy_of(memory, file("memory/2026-03-01.md", "Decided: no vouchers.", inode=2))
     assert not is_copy_of(memory, file("memory/2026-03-01.md", "Decided: vouchers.", inode=2))
     assert not is_copy_of(file("MEMORY.md", "", inode=1), file("USER.md", "", inode=2))
+
+
+def test_root_memory_that_is_a_link_is_known_by_what_it_leads_to(workspace: Workspace, flight: Path) -> None:
+    """The same, where `MEMORY.md` itself is the alias: what it shows is long-term memory, under its other name too."""
+    (flight / "USER.md").write_text("shared")
+    (flight / "AGENTS.md").write_text("rules")
+    (flight / "MEMORY.md").symlink_to("USER.md")
+
+    found = workspace.read_many(["AGENTS.md", "USER.md", "MEMORY.md", "SOUL.md"])
+    rules, user = found["AGENTS.md"], found["USER.md"]
+
+    assert isinstance(rules, FileText)
+    assert isinstance(user, FileText)
+    assert [is_copy_of(found["MEMORY.md"], one) for one in (rules, user)] == [False, True]
+    assert [is_copy_of(found["SOUL.md"], one) for one in (rules, user)] == [False, False]
