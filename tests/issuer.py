@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 import orjson
-from joserfc.jwk import ECKey, Key, OKPKey, RSAKey
+from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from tests.clock import SettableClock
@@ -32,7 +32,7 @@ class SigningKey:
 
     kid: str
     algorithm: str
-    key: Key
+    key: RSAKey | ECKey | OKPKey
 
     def published(self) -> dict[str, Any]:
         """Its entry in a key set."""
@@ -165,6 +165,11 @@ class LocalIssuer:
         key = self.keys[0] if key is None else key
         full = {"alg": key.algorithm, "typ": "at+jwt", "kid": key.kid, **(header or {})}
         return sign(full, self.claims(subject, **claims), key)
+
+    def sign(self, claims: Mapping[str, Any]) -> str:
+        """An access token with these claims instead of the usual ones, `iss` and `sub` among them."""
+        key = self.keys[0]
+        return sign({"alg": key.algorithm, "typ": "at+jwt", "kid": key.kid}, self.claims() | dict(claims), key)
 
     def _answer(self, path: str) -> Answer:
         documents = {

@@ -17,9 +17,11 @@ from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.tables import profiles
 from gateway.backends.sql.tenants import SqlTenants, raise_epoch
+from gateway.errors import Unauthenticated
 from gateway.identity.issuers import IssuerSettings
 from gateway.identity.oidc import OidcVerifier
 from gateway.identity.people import People
+from gateway.identity.refusals import NOT_VALID
 from gateway.keys import new_id
 from gateway.model import ANY_AGENT, Principal, Profile, ProfileId, Requester, RoleAssignment, TenantId
 from tests.clock import SettableClock
@@ -146,6 +148,15 @@ class Verifiers:
         """Closes what was made."""
         for verifier in self._made:
             await verifier.aclose()
+
+
+async def refusal(verifier: OidcVerifier, token: str) -> str:
+    """The reason of the refusal, whose public side is the same for all of them."""
+    with pytest.raises(Unauthenticated) as caught:
+        await verifier.verify(token)
+    assert caught.value.detail == NOT_VALID
+    assert caught.value.headers == {"WWW-Authenticate": 'Bearer realm="gateway", error="invalid_token"'}
+    return caught.value.reason
 
 
 @lru_cache(maxsize=1)

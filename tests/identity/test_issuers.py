@@ -89,5 +89,5 @@ def test_the_careful_choices_are_the_defaults() -> None:
     """Nothing is trusted that was not asked for."""
     settings = IssuerSettings(**GOOD)
 
-    assert not (settings.trust_email or settings.provision or settings.accept_plain_typ or settings.on_loopback)
+    assert not any([settings.trust_email, settings.provision, settings.accept_plain_typ, settings.on_loopback])
     assert settings.scopes is ScopePolicy.PERSON

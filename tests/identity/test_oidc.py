@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
-from gateway.errors import ConfigurationFaults, Unauthenticated
+from gateway.errors import ConfigurationFaults
 from gateway.identity.issuers import ScopePolicy
 from gateway.identity.oidc import OidcVerifier
-from gateway.identity.refusals import NOT_VALID
 from gateway.model import Principal
-from tests.identity.conftest import ACME, Verifiers
-from tests.issuer import ABSENT, AUDIENCE, LocalIssuer, encode, sign, sign_with_secret, signing_key
+from tests.identity.conftest import ACME, Verifiers, refusal
+from tests.issuer import ABSENT, AUDIENCE, LocalIssuer, encode, signing_key
 
-
-async def refusal(verifier: OidcVerifier, token: str) -> str:
-    """The reason of the refusal, whose public side is the same for all of them."""
-    with pytest.raises(Unauthenticated) as caught:
-        await verifier.verify(token)
-    assert caught.value.detail == NOT_VALID
-    assert caught.value.headers == {"WWW-Authenticate": 'Bearer realm="gateway", error="invalid_token"'}
-    return caught.value.reason
+NOW = int(datetime(2026, 12, 1, 9, 0, tzinfo=UTC).timestamp())
 
 
 async def test_a_good_token_becomes_the_principal_that_it_was_signed_for(
@@ -68,210 +57,13 @@ async def test_both_names_of_ed25519_fit_a_key_that_is_published_under_either(
     assert principal.subject == "alice"
 
 
-NOW = int(datetime(2026, 12, 1, 9, 0, tzinfo=UTC).timestamp())
-
-BROKEN_HEADERS: dict[str, tuple[dict[str, Any], str]] = {
-    "no algorithm": ({"alg": ABSENT}, "header_malformed"),
-    "algorithm that is a number": ({"alg": 256}, "header_malformed"),
-    "algorithm none": ({"alg": "none"}, "algorithm_not_allowed"),
-    "algorithm None": ({"alg": "None"}, "algorithm_not_allowed"),
-    "algorithm of another key": ({"alg": "RS256"}, "key_unknown"),
-    "algorithm nobody allowed": ({"alg": "ES512"}, "algorithm_not_allowed"),
-    "algorithm HS256": ({"alg": "HS256"}, "algorithm_not_allowed"),
-    "type of an ID token": ({"typ": "JWT"}, "type_not_allowed"),
-    "no type": ({"typ": ABSENT}, "type_not_allowed"),
-    "type of a logout token": ({"typ": "logout+jwt"}, "type_not_allowed"),
-    "type that only ends like ours": ({"typ": "xat+jwt"}, "type_not_allowed"),
-    "type that is null": ({"typ": None}, "header_malformed"),
-    "unknown key": ({"kid": "nobody's"}, "key_unknown"),
-    "key that is a list": ({"kid": ["first"]}, "header_malformed"),
-    "empty key": ({"kid": ""}, "key_unknown"),
-    "critical extension": ({"crit": ["exp"]}, "header_not_allowed"),
-    "payload that is not encoded": ({"b64": False, "crit": ["b64"]}, "header_not_allowed"),
-    "key brought along": ({"jwk": signing_key("attacker").published()}, "header_not_allowed"),
-    "key to be fetched": ({"jku": "https://attacker.example/keys"}, "header_not_allowed"),
-    "certificate brought along": ({"x5c": ["MIIB"]}, "header_not_allowed"),
-    "certificate to be fetched": ({"x5u": "https://attacker.example/cert"}, "header_not_allowed"),
-    "compression": ({"zip": "DEF"}, "header_not_allowed"),
-    "encryption": ({"enc": "A256GCM"}, "header_not_allowed"),
-    "header over its limit": ({"x": "x" * 2_000}, "token_too_long"),
-}
-
-BROKEN_CLAIMS: dict[str, tuple[dict[str, Any], str]] = {
-    "no issuer": ({"iss": ABSENT}, "issuer_unknown"),
-    "issuer that is a list": ({"iss": ["https://id.example"]}, "issuer_unknown"),
-    "another issuer": ({"iss": "https://id.example"}, "issuer_unknown"),
-    "no audience": ({"aud": ABSENT}, "audience_wrong"),
-    "empty audience": ({"aud": []}, "audience_wrong"),
-    "another audience": ({"aud": "https://other.example"}, "audience_wrong"),
-    "audience that begins like ours": ({"aud": AUDIENCE + "/x"}, "audience_wrong"),
-    "audience in capitals": ({"aud": AUDIENCE.upper()}, "audience_wrong"),
-    "audience that holds ours deeper": ({"aud": [[AUDIENCE]]}, "audience_wrong"),
-    "audience that is an object": ({"aud": {AUDIENCE: True}}, "audience_wrong"),
-    "no expiry": ({"exp": ABSENT}, "expiry_missing"),
-    "expiry that is null": ({"exp": None}, "expiry_missing"),
-    "expiry that is text": ({"exp": "9999999999"}, "claim_malformed"),
-    "expiry that is true": ({"exp": True}, "claim_malformed"),
-    "expiry after all time": ({"exp": 1e300}, "claim_malformed"),
-    "expiry before all time": ({"exp": -1}, "claim_malformed"),
-    "expired for as long as the leeway": ({"exp": NOW - 30}, "token_expired"),
-    "no time of issue": ({"iat": ABSENT}, "issued_at_missing"),
-    "issued in the future": ({"iat": NOW + 31}, "not_yet_valid"),
-    "not valid yet": ({"nbf": NOW + 31}, "not_yet_valid"),
-    "not before that is text": ({"nbf": "now"}, "claim_malformed"),
-    "no subject": ({"sub": ABSENT}, "subject_missing"),
-    "empty subject": ({"sub": ""}, "subject_missing"),
-    "blank subject": ({"sub": "  "}, "subject_missing"),
-    "subject that is a number": ({"sub": 7}, "subject_missing"),
-    "subject over its limit": ({"sub": "a" * 256}, "claim_malformed"),
-    "subject with a control character": ({"sub": "alice\x00"}, "claim_malformed"),
-    "nonce of an ID token": ({"nonce": "n"}, "id_token"),
-    "access token's hash of an ID token": ({"at_hash": "h"}, "id_token"),
-    "code's hash of an ID token": ({"c_hash": "h"}, "id_token"),
-    "state's hash of an ID token": ({"s_hash": "h"}, "id_token"),
-    "Cognito's word for an ID token": ({"token_use": "id"}, "id_token"),
-    "security event": ({"events": {}}, "id_token"),
-    "bound to a key of its holder": ({"cnf": {"jkt": "x"}}, "sender_constrained"),
-}
-
-
-@pytest.mark.parametrize(("changes", "reason"), BROKEN_HEADERS.values(), ids=BROKEN_HEADERS)
-async def test_a_header_that_asks_for_another_check_is_refused(
-    issuer: LocalIssuer, verifiers: Verifiers, changes: dict[str, Any], reason: str
-) -> None:
-    """RFC 8725 sections 3.1, 3.10 and 3.11; RFC 9068 section 4: each with a good signature, so nothing else is wrong."""
-    verifier = verifiers.trusting()
-
-    assert (await verifier.verify(issuer.mint())).subject == "alice"
-    assert await refusal(verifier, issuer.mint(header=changes)) == reason
-    assert set(issuer.requests) <= {"/.well-known/openid-configuration", "/keys"}  # no key of the token's was fetched
-
-
-@pytest.mark.parametrize(("changes", "reason"), BROKEN_CLAIMS.values(), ids=BROKEN_CLAIMS)
-async def test_claims_that_are_not_for_us_now_are_refused(
-    issuer: LocalIssuer, verifiers: Verifiers, changes: dict[str, Any], reason: str
-) -> None:
-    """RFC 9068 section 4 and RFC 7519 section 4.1: each properly signed by the trusted issuer."""
-    verifier = verifiers.trusting()
-
-    assert (await verifier.verify(issuer.mint())).subject == "alice"
-    assert await refusal(verifier, sign_claims(issuer, changes)) == reason
-
-
-def sign_claims(issuer: LocalIssuer, changes: dict[str, Any]) -> str:
-    """The issuer's token with these claims changed, `sub` and `iss` too."""
-    key = issuer.keys[0]
-    return sign({"alg": key.algorithm, "typ": "at+jwt", "kid": key.kid}, issuer.claims() | changes, key)
-
-
-def _hmac_with_public_key(issuer: LocalIssuer) -> str:
-    public = issuer.keys[0].key.as_pem(private=False)
-    header = {"alg": "HS256", "typ": "at+jwt", "kid": issuer.keys[0].kid}
-    return sign_with_secret(header, issuer.claims(), public)
-
-
-def _hmac_named_like_the_key(issuer: LocalIssuer) -> str:
-    public = issuer.keys[0].key.as_pem(private=False)
-    header = {"alg": issuer.keys[0].algorithm, "typ": "at+jwt", "kid": issuer.keys[0].kid}
-    return sign_with_secret(header, issuer.claims(), public)
-
-
-def _of_stranger(issuer: LocalIssuer) -> str:
-    return issuer.mint(key=signing_key("attacker"), header={"kid": issuer.keys[0].kid})
-
-
-def _unsigned(issuer: LocalIssuer) -> str:
-    return issuer.mint().rpartition(".")[0] + "."
-
-
-def _none_unsigned(issuer: LocalIssuer) -> str:
-    return issuer.mint(header={"alg": "none"}).rpartition(".")[0] + "."
-
-
-def _signature_of_another(issuer: LocalIssuer) -> str:
-    return issuer.mint("alice").rpartition(".")[0] + "." + issuer.mint("bob").rpartition(".")[2]
-
-
-BROKEN_TOKENS: dict[str, tuple[Callable[[LocalIssuer], str], str]] = {
-    "empty": (lambda _: "", "token_malformed"),
-    "two parts": (lambda issuer: issuer.mint().rpartition(".")[0], "token_malformed"),
-    "four parts": (lambda issuer: issuer.mint() + ".x", "token_malformed"),
-    "five parts, as JWE": (lambda _: "a.b.c.d.e", "token_malformed"),
-    "no signature": (_unsigned, "token_malformed"),
-    "algorithm none without signature": (_none_unsigned, "token_malformed"),
-    "line end": (lambda issuer: issuer.mint() + "\n", "token_malformed"),
-    "padding": (lambda issuer: issuer.mint() + "=", "token_malformed"),
-    "letters of another alphabet": (lambda issuer: issuer.mint() + "é", "token_malformed"),
-    "half a surrogate": (lambda issuer: issuer.mint() + "\ud800", "token_malformed"),
-    "header that is not base64": (lambda issuer: "a." + issuer.mint().partition(".")[2], "header_malformed"),
-    "header that is not JSON": (lambda issuer: sign(b"{", issuer.claims(), issuer.keys[0]), "header_malformed"),
-    "header that is a list": (lambda issuer: sign(b"[]", issuer.claims(), issuer.keys[0]), "header_malformed"),
-    "header that is not UTF-8": (lambda issuer: sign(b"\xff", issuer.claims(), issuer.keys[0]), "header_malformed"),
-    "claims that are a list": (lambda issuer: sign({"alg": "ES256"}, b"[]", issuer.keys[0]), "claim_malformed"),
-    "claims nested to exhaust": (
-        lambda issuer: sign({"alg": "ES256"}, b'{"a":' + b"[" * 9_000, issuer.keys[0]),
-        "claim_malformed",
-    ),
-    "claims with infinity": (
-        lambda issuer: sign({"alg": "ES256"}, b'{"exp": Infinity}', issuer.keys[0]),
-        "claim_malformed",
-    ),
-    "over the limit": (lambda issuer: issuer.mint(padding="x" * 16_384), "token_too_long"),
-    "HMAC with the public key": (_hmac_with_public_key, "algorithm_not_allowed"),
-    "HMAC with the public key, named ES256": (_hmac_named_like_the_key, "signature_wrong"),
-    "signed by a stranger": (_of_stranger, "signature_wrong"),
-    "signature of another token": (_signature_of_another, "signature_wrong"),
-    "empty signature value": (lambda issuer: issuer.mint().rpartition(".")[0] + ".AA", "signature_wrong"),
-    "signature over its limit": (
-        lambda issuer: issuer.mint().rpartition(".")[0] + "." + "A" * 1_028,
-        "signature_wrong",
-    ),
-}
-
-
-@pytest.mark.parametrize(("make", "reason"), BROKEN_TOKENS.values(), ids=BROKEN_TOKENS)
-async def test_what_the_issuer_did_not_sign_is_refused(
-    issuer: LocalIssuer, verifiers: Verifiers, make: Callable[[LocalIssuer], str], reason: str
-) -> None:
-    """A token signed with HMAC under the public key (reported to two libraries), by nobody, by somebody else."""
-    verifier = verifiers.trusting()
-
-    assert (await verifier.verify(issuer.mint())).subject == "alice"
-    assert await refusal(verifier, make(issuer)) == reason
-
-
-ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
-
-
-@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    at=st.integers(0, 10_000), edit=st.sampled_from(["replace", "insert", "delete"]), letter=st.sampled_from(ALPHABET)
-)
-@example(at=-1, edit="replace", letter="B")
-@example(at=-1, edit="delete", letter="A")
-async def test_any_mutated_token_is_refused(
-    issuer: LocalIssuer, verifier: OidcVerifier, algorithm: str, at: int, edit: str, letter: str
-) -> None:
-    """Whatever is changed in a token, it stops being one: base64url that decodes to the same bytes counts as changed."""
-    issuer.rotate(f"of-{algorithm}", algorithm)
-    token = issuer.mint()
-    place = at % len(token)
-    rest = token[place if edit == "insert" else place + 1 :]
-    mutated = token[:place] + ("" if edit == "delete" else letter) + rest
-
-    assert (await verifier.verify(token)).subject == "alice"
-    if mutated != token:
-        await refusal(verifier, mutated)
-
-
 async def test_the_leeway_is_for_clocks_that_differ_and_no_longer(issuer: LocalIssuer, verifiers: Verifiers) -> None:
     """RFC 7519 section 4.1.4: some small leeway, here the configured one, at both ends."""
     verifier = verifiers.trusting(leeway_s=10)
 
-    assert await verifier.verify(issuer.mint(exp=NOW - 9))
+    assert (await verifier.verify(issuer.mint(exp=NOW - 9))).subject == "alice"
     assert await refusal(verifier, issuer.mint(exp=NOW - 10)) == "token_expired"
-    assert await verifier.verify(issuer.mint(iat=NOW + 10, nbf=NOW + 10))
+    assert (await verifier.verify(issuer.mint(iat=NOW + 10, nbf=NOW + 10))).subject == "alice"
     assert await refusal(verifier, issuer.mint(iat=NOW + 11)) == "not_yet_valid"
     assert await refusal(verifier, issuer.mint(nbf=NOW + 11)) == "not_yet_valid"
 
@@ -279,29 +71,32 @@ async def test_the_leeway_is_for_clocks_that_differ_and_no_longer(issuer: LocalI
 @pytest.mark.parametrize("typ", ["at+jwt", "application/at+jwt", "AT+JWT", "Application/AT+jwt"])
 async def test_the_type_of_an_access_token_is_a_media_type(issuer: LocalIssuer, verifiers: Verifiers, typ: str) -> None:
     """RFC 7515 section 4.1.9: compared without case, and `application/` may be left out."""
-    assert await verifiers.trusting().verify(issuer.mint(header={"typ": typ}))
+    assert (await verifiers.trusting().verify(issuer.mint(header={"typ": typ}))).subject == "alice"
 
 
 @pytest.mark.parametrize("typ", ["JWT", "jwt", ABSENT])
 async def test_a_plain_type_passes_only_by_the_issuers_setting_and_never_for_an_id_token(
     issuer: LocalIssuer, verifiers: Verifiers, typ: Any
 ) -> None:
-    """Design section 5.1: ID tokens are refused; without RFC 9068 their audience and the issuer's own words tell them."""
+    """Design section 5.1: ID tokens are refused; without RFC 9068 their audience and the issuer's words tell them."""
     verifier = verifiers.trusting(accept_plain_typ=True)
-    plain = {"typ": typ}
+    plain: dict[str, Any] = {"typ": typ}
 
-    assert await verifier.verify(issuer.mint(header=plain))
-    assert await verifier.verify(issuer.mint(header=plain, typ="Bearer", token_use="access", azp="console"))
-    assert await verifier.verify(issuer.mint(header=plain, client_id=ABSENT))
+    assert (await verifier.verify(issuer.mint(header=plain))).subject == "alice"
+    assert (
+        await verifier.verify(issuer.mint(header=plain, typ="Bearer", token_use="access", azp="console"))
+    ).subject == "alice"
+    assert (await verifier.verify(issuer.mint(header=plain, client_id=ABSENT))).subject == "alice"
     assert await refusal(verifiers.trusting(), issuer.mint(header=plain)) == "type_not_allowed"
     assert await refusal(verifier, issuer.mint(header={"typ": "logout+jwt"})) == "type_not_allowed"
-    for of_id_token in ({"client_id": AUDIENCE}, {"azp": AUDIENCE}, {"typ": "ID"}, {"nonce": "n"}):
+    marks: list[dict[str, Any]] = [{"client_id": AUDIENCE}, {"azp": AUDIENCE}, {"typ": "ID"}, {"nonce": "n"}]
+    for of_id_token in marks:
         assert await refusal(verifier, issuer.mint(header=plain, **of_id_token)) == "id_token"
 
 
 async def test_an_audience_among_several_is_ours_too(issuer: LocalIssuer, verifiers: Verifiers) -> None:
     """RFC 7519 section 4.1.3: a list names every service that the token is for."""
-    assert await verifiers.trusting().verify(issuer.mint(aud=["https://other.example", AUDIENCE]))
+    assert (await verifiers.trusting().verify(issuer.mint(aud=["https://other.example", AUDIENCE]))).subject == "alice"
 
 
 @pytest.mark.parametrize(
@@ -348,13 +143,13 @@ async def test_a_client_that_got_a_token_for_itself_is_a_service_and_has_the_tok
 ) -> None:
     """RFC 9068 section 2.2: without a person, `sub` names the client. No setting for people widens it."""
     verifier = verifiers.trusting(trust_email=True)
-    vouched = {"email": "alice@acme.example", "email_verified": True}
+    vouched: dict[str, Any] = {"email": "alice@acme.example", "email_verified": True}
 
     person = await verifier.verify(issuer.mint(**vouched))
-    service = await verifier.verify(sign_claims(issuer, {"scope": "gateway", **vouched, **claims}))
+    service = await verifier.verify(issuer.sign({"scope": "gateway", **vouched, **claims}))
 
-    assert (person.service, person.scopes, person.email) == (False, {"*"}, "alice@acme.example")
-    assert (service.service, service.scopes, service.email) == (True, {"gateway"}, None)
+    assert (person.service, person.scopes, person.email) == (False, frozenset({"*"}), "alice@acme.example")
+    assert (service.service, service.scopes, service.email) == (True, frozenset({"gateway"}), None)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +201,7 @@ async def test_each_issuer_signs_for_itself_alone(issuer: LocalIssuer, verifiers
         assert (await verifier.verify(issuer.mint("alice"))).issuer == issuer.url
         assert (await verifier.verify(other.mint("alice"))).issuer == other.url
         assert await refusal(verifier, other.mint(iss=issuer.url)) == "key_unknown"
-        assert await verifier.verify(issuer.mint(padding="x" * 800))
+        assert (await verifier.verify(issuer.mint(padding="x" * 800))).subject == "alice"
         assert await refusal(verifier, other.mint(padding="x" * 800)) == "token_too_long"
         await verifier.aclose()
 
