@@ -88,10 +88,14 @@ class Database:
             query.interrupt()
             raise
 
-    async def write(self, work: Work[ResultT], *, taken: str = _TAKEN) -> ResultT:
-        """Runs `work` as the only writer; it is on disk when this returns. Raises Conflict with the sentence `taken`
-        where a name is held already, and Unavailable where the store can't answer; nothing is written then."""
-        result, raised = await self._hop(self._writer, partial(self._write, work, taken))
+    async def write(
+        self, work: Work[ResultT], *, taken: str = _TAKEN, after: Callable[[ResultT], None] | None = None
+    ) -> ResultT:
+        """Runs `work` as the only writer; it is on disk when this returns, and `after`, which must not raise, has run.
+
+        Raises Conflict with the sentence `taken` where a name is held already, and Unavailable where the store can't
+        answer; nothing is written then."""
+        result, raised = await self._hop(self._writer, partial(self._write, work, taken, after))
         for tenant, epoch in raised.items():
             for listener in self._listeners:
                 listener(tenant, epoch)
@@ -116,12 +120,16 @@ class Database:
         finally:
             self._idle.put(connection)
 
-    def _write(self, work: Work[ResultT], taken: str) -> tuple[ResultT, dict[TenantId, int]]:
+    def _write(
+        self, work: Work[ResultT], taken: str, after: Callable[[ResultT], None] | None
+    ) -> tuple[ResultT, dict[TenantId, int]]:
         connection = self._held()
         raised: dict[TenantId, int] = {}
         connection.info[_RAISED] = raised
         with mapped_errors(taken), _transaction(connection, "BEGIN IMMEDIATE"):
             result = work(connection)
+        if after is not None:
+            after(result)
         return result, raised
 
     def _held(self) -> Connection:

@@ -64,6 +64,7 @@ class Walk:
     query: Select[Any]
     session: ColumnElement[str]
     joined: bool
+    whole_tenant: bool = False  # its sessions grow with the tenant, not with the person
 
     def with_sessions(self) -> Select[Any]:
         """The query with `sessions` joined, for conditions on its columns."""
@@ -164,7 +165,7 @@ class _Planner:
         ]
         if not everybody:
             conditions.append(~self._is_mine(sessions.c.id, sessions.c.agent))
-        return Walk(select(sessions.c.id).where(*conditions), sessions.c.id, joined=True)
+        return Walk(select(sessions.c.id).where(*conditions), sessions.c.id, joined=True, whole_tenant=True)
 
     def _personal_walk(self, agents: list[AgentName], classes: set[Class], excluded: frozenset[Class]) -> Walk:
         conditions = [

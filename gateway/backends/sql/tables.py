@@ -323,17 +323,14 @@ audit = Table(
     Index("audit_at", "tenant", "at"),
     Index("audit_profile", "tenant", "profile", "sequence"),
     Index("audit_session", "tenant", "session", "sequence"),
-    sqlite_with_rowid=False,
 )
-for _column in (audit.c.decision,):
-    Index(
-        f"audit_{_column.name}",
-        audit.c.tenant,
-        _column,
-        audit.c.sequence,
-        sqlite_where=_column.is_not(None),
-        postgresql_where=_column.is_not(None),
-    )
+Index(
+    "audit_decision",
+    audit.c.tenant,
+    audit.c.decision,
+    sqlite_where=audit.c.decision.is_not(None),
+    postgresql_where=audit.c.decision.is_not(None),
+)
 
 notes = Table(
     "notes",

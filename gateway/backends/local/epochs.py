@@ -1,0 +1,124 @@
+"""Turns the epochs in the store into what this process may rely on: fresh, or a refusal (design section 7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+from gateway.errors import Unavailable
+from gateway.model import TenantId
+from gateway.ports import Clock, Tenants
+
+Listener = Callable[[TenantId, int], None]
+Pause = Callable[[float], Awaitable[None]]
+
+POLL_S = 0.25
+STALE_S = 5.0
+
+
+async def _never_elsewhere() -> int:
+    return 0
+
+
+class Epochs:
+    """The epoch of each tenant: at once where this process raised it, and by polling where another did.
+
+    `elsewhere` answers a number that changes when another process has written anything (`Database.changes_elsewhere`);
+    what this process remembers of sessions is then to be forgotten, which raises no epoch.
+    """
+
+    def __init__(
+        self,
+        tenants: Tenants,
+        clock: Clock,
+        *,
+        elsewhere: Callable[[], Awaitable[int]] = _never_elsewhere,
+        pause: Pause = asyncio.sleep,
+    ) -> None:
+        self._tenants = tenants
+        self._clock = clock
+        self._elsewhere = elsewhere
+        self._pause = pause
+        self._epochs: dict[TenantId, int] = {}
+        self._heard_at: float | None = None
+        self._seen_elsewhere: int | None = None
+        self._risen = asyncio.Event()
+        self._listeners: list[Listener] = []
+        self._elsewhere_listeners: list[Callable[[], None]] = []
+        self._polling: asyncio.Task[None] | None = None
+
+    def when_risen(self, listener: Listener) -> None:
+        """Calls `listener` with each tenant and epoch that rises, the first one heard of too."""
+        self._listeners.append(listener)
+
+    def when_changed_elsewhere(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` when another process has written to the store."""
+        self._elsewhere_listeners.append(listener)
+
+    async def __aenter__(self) -> Self:
+        """Hears the store once, and goes on in a task of its own. Raises Unavailable where it can't be heard."""
+        await self.poll()
+        self._polling = asyncio.create_task(self._poll_for_ever())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.wait([self._polling])
+            self._polling = None
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the store has been heard within the last five seconds."""
+        return self._heard_at is not None and self._clock.monotonic() - self._heard_at < STALE_S
+
+    def current(self, tenant: TenantId) -> int:
+        """The tenant's epoch. Raises Unavailable where the store has not been heard for five seconds, or not of it."""
+        epoch = self._epochs.get(tenant)
+        if epoch is None or not self.healthy:
+            raise Unavailable("The gateway has not heard from its store, and does not answer from memory.")
+        return epoch
+
+    def raised(self, tenant: TenantId, epoch: int) -> None:
+        """Takes note of an epoch; one that is not above the known one changes nothing."""
+        if epoch <= self._epochs.get(tenant, 0):
+            return
+        self._epochs[tenant] = epoch
+        for listener in self._listeners:
+            listener(tenant, epoch)
+        self._risen.set()
+        self._risen = asyncio.Event()
+
+    async def poll(self) -> None:
+        """Hears the store now. Raises Unavailable where it can't answer; what was heard before then ages on."""
+        asked_at = self._clock.monotonic()
+        for tenant in await self._tenants.all():
+            self.raised(tenant.id, tenant.epoch)
+        elsewhere = await self._elsewhere()
+        if self._seen_elsewhere not in (None, elsewhere):
+            for listener in self._elsewhere_listeners:
+                listener()
+        self._seen_elsewhere = elsewhere
+        self._heard_at = asked_at  # not when it answered: the answer is as old as the question
+
+    async def at_least(self, tenant: TenantId, epoch: int, timeout: float) -> int:  # noqa: ASYNC109 - a caller's header
+        """Waits until the tenant's epoch is `epoch` or above. Raises Unavailable where `timeout` seconds don't do."""
+        try:
+            async with asyncio.timeout(timeout):
+                while (now := self.current(tenant)) < epoch:
+                    await self._risen.wait()
+        except TimeoutError:
+            raise Unavailable(f"Epoch {epoch} has not come here yet. Ask again in a moment.") from None
+        return now
+
+    async def _poll_for_ever(self) -> None:
+        while True:
+            await self._pause(POLL_S)
+            try:
+                await self.poll()
+            except Unavailable:
+                continue  # `current` refuses once what was heard is too old

@@ -1,0 +1,160 @@
+"""Turns drafts into numbered messages, in the order of their commits, and reads them back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select
+
+from gateway.backends.sql import cursors, folding
+from gateway.backends.sql.appending import append_all
+from gateway.backends.sql.database import Database
+from gateway.backends.sql.prepared import Prepared
+from gateway.backends.sql.searching import MESSAGE_COLUMNS, Searches
+from gateway.backends.sql.session_rows import COLUMNS, session_of
+from gateway.backends.sql.tables import from_instant, messages, sessions
+from gateway.errors import Conflict, GatewayError, Unavailable
+from gateway.model import Message, Scope, Session, SessionId, TenantId
+from gateway.ports import MessageDraft, Page
+
+_CURSOR = "history"
+_TAKEN = "A message with this id is stored already."
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    tenant: TenantId
+    draft: MessageDraft
+    outcome: asyncio.Future[Message | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class SqlTranscripts:
+    """`ports.Transcripts` on the store. Appends that come while one is being written are written together."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._searches = Searches()
+        self._waiting: list[_Waiting] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def append(self, tenant: TenantId, draft: MessageDraft) -> Message | None:
+        """Durable when it returns, and the session's `last_message_at` with it. None where the session is gone,
+        archived, or another incarnation by now. Raises Conflict for an id that is taken."""
+        one = _Waiting(tenant, draft)
+        self._waiting.append(one)
+        if self._writing is None or self._writing.done():
+            # A task of its own: a caller that gives up must not take the others' messages with it.
+            self._writing = asyncio.create_task(self._write_waiting())
+        return await one.outcome
+
+    async def history(
+        self, tenant: TenantId, session: SessionId, *, incarnation: int, after: int, limit: int, cursor: str | None
+    ) -> Page[Message] | None:
+        """Messages numbered above `after`, oldest first; None where the session is gone or another incarnation by now.
+        Raises Invalid for what is no cursor."""
+        above = after if cursor is None else max(after, cursors.read_number(_CURSOR, cursor))
+        work = partial(_messages, _OLDEST, tenant, session, incarnation, above, limit + 1)
+        found = await self._database.read(work)
+        return None if found is None else cursors.page(_CURSOR, found, limit, lambda message: message.number)
+
+    async def latest(
+        self, tenant: TenantId, session: SessionId, *, incarnation: int, after: int, limit: int
+    ) -> Sequence[Message] | None:
+        """The newest `limit` messages above `after`, oldest of them first; None as in `history`."""
+        found = await self._database.read(partial(_messages, _NEWEST, tenant, session, incarnation, after, limit))
+        return None if found is None else found[::-1]
+
+    async def search(
+        self, tenant: TenantId, scope: Scope, query: str, *, session: SessionId | None, limit: int
+    ) -> Sequence[tuple[Session, Message]]:
+        """Messages in scope that hold every word of `query` (folded), newest first, each participant only from their
+        joining on, and only of each session's incarnation now. A query without a word finds nothing."""
+        words = folding.words(query)
+        if not words:
+            return ()
+
+        def work(connection: Connection) -> list[tuple[Session, Message]]:
+            rows = self._searches.rows(connection, tenant, scope, words, session=session, limit=limit)
+            return [(session_of(row[: len(COLUMNS)]), _message(row[len(COLUMNS) :])) for row in rows]
+
+        return await self._database.read(work)
+
+    async def _write_waiting(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            await self._write(batch)
+
+    async def _write(self, batch: list[_Waiting]) -> None:
+        drafts = [(one.tenant, one.draft) for one in batch]
+        try:
+            written = await self._database.write(partial(append_all, drafts), taken=_TAKEN)
+        except Conflict as error:
+            if len(batch) == 1:
+                _settle(batch, error)
+                return
+            # One of them has an id that is taken: the others are not to suffer for it.
+            for one in batch:
+                await self._write([one])
+        except GatewayError as error:
+            _settle(batch, error)
+        else:
+            for one, message in zip(batch, written, strict=True):
+                if not one.outcome.done():
+                    one.outcome.set_result(message)
+        finally:
+            # Nobody waits for ever, whatever went wrong; those who were answered are left alone.
+            _settle(batch, Unavailable("The message could not be stored. Send it again."))
+
+
+def _settle(batch: list[_Waiting], error: GatewayError) -> None:
+    for one in batch:
+        if not one.outcome.done():
+            one.outcome.set_exception(error)
+
+
+_BASE = select(*MESSAGE_COLUMNS).where(
+    messages.c.tenant == bindparam("of"),
+    messages.c.session == bindparam("name"),
+    messages.c.incarnation == bindparam("incarnation"),
+    messages.c.number > bindparam("above"),
+)
+_OLDEST = Prepared(_BASE.order_by(messages.c.number).limit(bindparam("page")))
+_NEWEST = Prepared(_BASE.order_by(messages.c.number.desc()).limit(bindparam("page")))
+_INCARNATION = Prepared(
+    select(sessions.c.incarnation).where(sessions.c.tenant == bindparam("of"), sessions.c.id == bindparam("name"))
+)
+
+
+def _messages(
+    prepared: Prepared,
+    tenant: TenantId,
+    session: SessionId,
+    incarnation: int,
+    above: int,
+    limit: int,
+    connection: Connection,
+) -> list[Message] | None:
+    now = _INCARNATION.rows(connection, of=tenant, name=session)
+    if not now or now[0][0] != incarnation:
+        return None
+    rows = prepared.rows(connection, of=tenant, name=session, incarnation=incarnation, above=above, page=limit)
+    return [_message(row) for row in rows]
+
+
+def _message(row: Sequence[Any]) -> Message:
+    number, message, session, incarnation, role, name, content, sender, created_at = row
+    return Message(
+        id=message,
+        number=number,
+        session=session,
+        incarnation=incarnation,
+        role=role,
+        name=name,
+        content=content,
+        sender=sender,
+        created_at=from_instant(created_at),
+    )
