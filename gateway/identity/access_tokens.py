@@ -117,21 +117,22 @@ class AccessTokenVerifier:
 
         Raises Unauthenticated, with one text whether it is malformed, unknown, revoked or expired; Unavailable.
         """
-        if not is_well_formed(secret):
-            raise refused(Reason.TOKEN_MALFORMED)
-        token = await self._stored(digest(secret))
-        if token is None:
-            raise refused(Reason.TOKEN_UNKNOWN)
+        token = await self._stored(secret, digest(secret))
         now = self._clock.now()
         _check_in_force(token, now)
         self._use.record(token.id, now)
         return _principal(token)
 
-    async def _stored(self, hashed: bytes) -> AccessToken | None:
+    async def _stored(self, secret: str, hashed: bytes) -> AccessToken:
         known = self._known.get(hashed)
         if known is not None and known.epoch == self._epochs(known.token.tenant):
             return known.token
-        return await self._load(hashed)
+        if not is_well_formed(secret):
+            raise refused(Reason.TOKEN_MALFORMED)
+        token = await self._load(hashed)
+        if token is None:
+            raise refused(Reason.TOKEN_UNKNOWN)
+        return token
 
     async def _load(self, hashed: bytes) -> AccessToken | None:
         # Known and unknown secrets cost the same two look-ups, so time does not tell them apart. The first says whose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -10,9 +11,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from gateway.errors import Unauthenticated
+from gateway.identity.issuers import ScopePolicy
 from gateway.identity.oidc import OidcVerifier
+from gateway.identity.scopes import AREAS
 from tests.identity.conftest import Verifiers, refusal
-from tests.issuer import ABSENT, AUDIENCE, LocalIssuer, sign, sign_with_secret, signing_key
+from tests.issuer import ABSENT, AUDIENCE, LocalIssuer, encode, sign, sign_with_secret, signing_key
 
 NOW = int(datetime(2026, 12, 1, 9, 0, tzinfo=UTC).timestamp())
 
@@ -203,3 +207,67 @@ async def test_any_mutated_token_is_refused(
     assert (await verifier.verify(token)).subject == "alice"
     if mutated != token:
         await refusal(verifier, mutated)
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "iss", "aud"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+CLAIMS = [
+    "iss",
+    "aud",
+    "sub",
+    "exp",
+    "iat",
+    "nbf",
+    "scope",
+    "scp",
+    "client_id",
+    "azp",
+    "email",
+    "email_verified",
+    "org",
+]
+HEADERS = ["alg", "typ", "kid", "crit", "jwk", "x5t", "other"]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    header=st.dictionaries(st.sampled_from(HEADERS), ANYTHING, max_size=2),
+    claims=st.dictionaries(st.sampled_from(CLAIMS), ANYTHING, max_size=4),
+)
+async def test_whatever_a_trusted_issuer_signs_is_a_principal_or_a_refusal(
+    issuer: LocalIssuer, lenient: OidcVerifier, header: dict[str, Any], claims: dict[str, Any]
+) -> None:
+    """No claim of any shape makes another error, which would be a 500 and tell a stranger where it hurts."""
+    key = issuer.keys[0]
+    full = {"alg": key.algorithm, "typ": "at+jwt", "kid": key.kid} | header
+    token = sign(full, issuer.claims(org="acme", scope="memory") | claims, key)
+    with contextlib.suppress(Unauthenticated):  # and no other error
+        principal = await lenient.verify(token)
+        assert principal.subject
+        assert principal.issuer == issuer.url
+        assert principal.scopes <= AREAS
+
+
+@pytest.fixture
+def lenient(verifiers: Verifiers) -> OidcVerifier:
+    """A verifier with every option on, so that every claim is looked at."""
+    return verifiers.trusting(
+        tenant=None, tenant_claim="org", trust_email=True, accept_plain_typ=True, scopes=ScopePolicy.TOKEN
+    )
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(token=st.text(max_size=200) | st.text("aA0-_.=", max_size=60) | st.binary(max_size=60).map(encode))
+async def test_any_text_is_refused_without_a_fetch(issuer: LocalIssuer, verifier: OidcVerifier, token: str) -> None:
+    """A stranger's bytes cost a little parsing and nothing more."""
+    await refusal(verifier, token)
+    assert issuer.requests == []
