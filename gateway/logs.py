@@ -38,7 +38,7 @@ _SECRETS = re.compile(
       gw[pt]_[^\s"',;]*                              # our own access and turn tokens
     | eyJ[\w-]*(?:\.[\w-]*)+                         # a JWT, whole or cut
     | (?:proxy-)?authorization\W.*                   # a header that somebody printed
-    | \b(?:bearer|basic|dpop|digest)\s.*             # its value
+    | (?:bearer|basic|dpop|digest)\s.*               # its value
     | //[^/\s@]*@                                    # user and password in a URL
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,

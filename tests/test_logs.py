@@ -104,12 +104,12 @@ def test_an_event_is_a_fixed_word(logs: LogCapture) -> None:
 def test_a_value_can_neither_forge_a_line_nor_break_one(logs: LogCapture) -> None:
     """ASVS 5.0 16.4.1: log injection; and a value that JSON can't hold still gives a line."""
     logs.loggers("x").info(
-        "asked", tenant='a\n{"event":"forged"}\x1b[31m\ud800', count=2**70, path="x", host="h" * 9000
+        "asked", tenant='a\n{"event":"forged"}\x1b[31m\ud800', count=2**70, path="x", host="h" * 9000, tool={}
     )
 
     [line] = logs.lines
     assert line["tenant"] == 'a\\u000a{"event":"forged"}\\u001b[31m\\ud800'
-    assert (line["count"], line["path"]) == (WITHHELD, WITHHELD)
+    assert (line["count"], line["path"], line["tool"]) == (WITHHELD, WITHHELD, WITHHELD)
     assert len(line["host"]) < 400
 
 

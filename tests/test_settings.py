@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from gateway.environment import Environment
 from gateway.errors import ConfigurationFaults
 from gateway.settings import Settings, is_loopback, load, refuse_public_demo
 
@@ -294,3 +295,11 @@ def test_the_process_environment_is_not_read_behind_our_back(monkeypatch: pytest
     monkeypatch.setenv("GATEWAY_SERVER__PORT", "1")
 
     assert load(None, {}).server.port == 8080
+
+
+def test_variables_are_a_source_like_any_other() -> None:
+    """pydantic-settings: a source tells the value of one field when it is asked for it."""
+    source = Environment(Settings, {"GATEWAY_LOG__LEVEL": "debug"})
+
+    assert source.get_field_value(Settings.model_fields["log"], "log") == ({"level": "debug"}, "log", False)
+    assert source.get_field_value(Settings.model_fields["server"], "server") == (None, "server", False)

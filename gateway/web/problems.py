@@ -41,7 +41,7 @@ class MethodNotAllowed(GatewayError):
 
 def exception_handlers() -> Mapping[type[Exception], Handler]:
     """For `Starlette(exception_handlers=…)`: our errors, and Starlette's own for unknown routes and methods."""
-    return {GatewayError: _answer_error, HTTPException: _answer_http}
+    return {GatewayError: _answer, HTTPException: _answer}
 
 
 def problem(error: GatewayError, request_id: str) -> Response:
@@ -96,16 +96,11 @@ def _entry(fault: Fault) -> dict[str, Any]:
     return entry
 
 
-async def _answer_error(connection: HTTPConnection, error: Exception) -> Response:
-    if not isinstance(error, GatewayError) or connection.scope["type"] != "http":
-        raise error
-    return problem(error, request_id_of(connection.scope))
-
-
-async def _answer_http(connection: HTTPConnection, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
-    return await _answer_error(connection, _ours(error))
+async def _answer(connection: HTTPConnection, error: Exception) -> Response:
+    told = _ours(error) if isinstance(error, HTTPException) else error
+    if isinstance(told, GatewayError) and connection.scope["type"] == "http":
+        return problem(told, request_id_of(connection.scope))
+    raise error
 
 
 def _ours(error: HTTPException) -> GatewayError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 
 import pytest
@@ -171,6 +171,20 @@ def unread() -> Receive:
         raise AssertionError("the body was read")
 
     return receive
+
+
+async def test_a_caller_who_leaves_is_told_to_the_app(behind_edge: Edge) -> None:
+    """ASGI: only request messages carry a body; a disconnect passes the limit as it is."""
+    seen: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.extend([(await receive())["type"], (await receive())["type"]])
+        await begin(send)
+        await end(send)
+
+    await called(behind_edge(app))
+
+    assert seen == ["http.request", "http.disconnect"]
 
 
 async def test_a_request_without_an_answer_in_time_is_stopped(behind_edge: Edge, logs: LogCapture) -> None:
@@ -358,18 +372,20 @@ async def test_other_scopes_pass_as_they_are(behind_edge: Edge, kind: str) -> No
     """Issue 2 asks for pure ASGI: the very scope, receive and send arrive, and what is raised is passed on."""
     scope: Scope = {"type": kind}
     receive, answer = chunks(), Answer()
-    seen: list[Iterable[object]] = []
+    seen: list[tuple[object, object, object]] = []
     app_send: Callable[[Message], Awaitable[None]] = answer.send
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         seen.append((scope, receive, send))
-        raise ValueError
+        if len(seen) == 2:
+            raise ValueError
 
+    await behind_edge(app)(scope, receive, app_send)
     with pytest.raises(ValueError):
         await behind_edge(app)(scope, receive, app_send)
 
-    [(got_scope, got_receive, got_send)] = seen
-    assert got_scope is scope
-    assert got_receive is receive
-    assert got_send is app_send
+    for got_scope, got_receive, got_send in seen:
+        assert got_scope is scope
+        assert got_receive is receive
+        assert got_send is app_send
     assert scope == {"type": kind}

@@ -9,7 +9,9 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Message
+from starlette.websockets import WebSocket
 
 from gateway import errors
 from gateway.errors import Fault, GatewayError
@@ -84,6 +86,16 @@ async def test_an_error_is_told_as_the_interface_says(client: httpx2.AsyncClient
     assert set(body) >= {"type", "title", "status", "detail", "code", "request_id", "errors"}
     for name, value in error.headers.items():
         assert answer.headers[name] == value
+
+
+async def test_a_credential_that_was_sent_and_is_not_good_is_named_in_the_challenge(client: httpx2.AsyncClient) -> None:
+    """RFC 6750 section 3.1: no error code where none was sent, `invalid_token` where one was."""
+    none = await raised(client, errors.Unauthenticated("Show a token.", reason="none"))
+    bad = await raised(client, errors.Unauthenticated("Not good.", reason="expired", error="invalid_token"))
+
+    assert none.headers["WWW-Authenticate"] == 'Bearer realm="gateway"'
+    assert bad.headers["WWW-Authenticate"] == 'Bearer realm="gateway", error="invalid_token"'
+    assert "expired" not in bad.text
 
 
 async def test_what_an_error_knows_besides_is_in_its_document(client: httpx2.AsyncClient) -> None:
@@ -192,3 +204,29 @@ def test_faults_of_a_body_carry_their_full_names_and_no_values() -> None:
     with pytest.raises(ValidationError) as caught:
         Person.model_validate(3)
     assert [fault.field for fault in invalid(caught.value).faults] == ["body"]
+
+
+async def test_outside_of_http_an_error_stays_an_error(
+    settings: Settings, clock: SettableClock, logs: LogCapture
+) -> None:
+    """Ours: a problem document is an HTTP answer; on a WebSocket the server closes instead."""
+
+    async def raising(websocket: WebSocket) -> None:
+        raise errors.NotFound
+
+    app = Starlette(
+        routes=[WebSocketRoute("/socket", raising)],
+        middleware=edge(settings.server, clock, logs.loggers),
+        exception_handlers=exception_handlers(),
+    )
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    with pytest.raises(errors.NotFound):
+        await app({"type": "websocket", "path": "/socket", "headers": []}, receive, send)
+    assert sent == []
