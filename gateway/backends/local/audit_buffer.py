@@ -142,11 +142,15 @@ class AuditBuffer:
 
     async def _flush(self) -> bool:
         batch = [self._entries[place] for place in range(min(_BATCH, len(self._entries)))]
+        written = False
         try:
             await self._audit.append([entry.record for entry in batch])
-        except GatewayError as error:
-            self._fail(error)
+            written = True
+        except GatewayError:
             return False
+        finally:
+            if not written:  # whatever it was, nobody is to wait for ever
+                self._fail()
         self._failing_since = None
         for entry in batch:
             self._entries.popleft()
@@ -157,7 +161,7 @@ class AuditBuffer:
             self._hurry.set()
         return True
 
-    def _fail(self, error: GatewayError) -> None:
+    def _fail(self) -> None:
         # The records stay, in order, until they are written: a refused effect may be in the audit, never the reverse.
         if self._failing_since is None:
             self._failing_since = self._clock.monotonic()
@@ -165,4 +169,3 @@ class AuditBuffer:
             if entry.written is not None and not entry.written.done():
                 entry.written.set_exception(Unavailable(_REFUSAL))
                 entry.written.exception()  # its caller may have gone
-        del error

@@ -16,6 +16,7 @@ Pause = Callable[[float], Awaitable[None]]
 
 POLL_S = 0.25
 STALE_S = 5.0
+WAIT_S = 1.0  # a change is in force everywhere within a second
 
 
 async def _never_elsewhere() -> int:
@@ -35,8 +36,10 @@ class Epochs:
         clock: Clock,
         *,
         elsewhere: Callable[[], Awaitable[int]] = _never_elsewhere,
+        refuse_after_s: float = STALE_S,
         pause: Pause = asyncio.sleep,
     ) -> None:
+        self._refuse_after_s = refuse_after_s
         self._tenants = tenants
         self._clock = clock
         self._elsewhere = elsewhere
@@ -73,8 +76,8 @@ class Epochs:
 
     @property
     def healthy(self) -> bool:
-        """Whether the store has been heard within the last five seconds."""
-        return self._heard_at is not None and self._clock.monotonic() - self._heard_at < STALE_S
+        """Whether the store has been heard lately enough."""
+        return self._heard_at is not None and self._clock.monotonic() - self._heard_at < self._refuse_after_s
 
     def current(self, tenant: TenantId) -> int:
         """The tenant's epoch. Raises Unavailable where the store has not been heard for five seconds, or not of it."""
@@ -105,15 +108,14 @@ class Epochs:
         self._seen_elsewhere = elsewhere
         self._heard_at = asked_at  # not when it answered: the answer is as old as the question
 
-    async def at_least(self, tenant: TenantId, epoch: int, timeout: float) -> int:  # noqa: ASYNC109 - a caller's header
-        """Waits until the tenant's epoch is `epoch` or above. Raises Unavailable where `timeout` seconds don't do."""
+    async def at_least(self, tenant: TenantId, epoch: int, wait_s: float = WAIT_S) -> None:
+        """Waits until the tenant's epoch is `epoch` or above. Raises Unavailable where `wait_s` seconds don't do."""
         try:
-            async with asyncio.timeout(timeout):
-                while (now := self.current(tenant)) < epoch:
+            async with asyncio.timeout(wait_s):
+                while self.current(tenant) < epoch:
                     await self._risen.wait()
         except TimeoutError:
             raise Unavailable(f"Epoch {epoch} has not come here yet. Ask again in a moment.") from None
-        return now
 
     async def _poll_for_ever(self) -> None:
         while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -12,9 +12,9 @@ from gateway.backends.sql import cursors, trees
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.folding import fold
 from gateway.backends.sql.listing import Listings
-from gateway.backends.sql.session_rows import facts_of, find_facts, session_of
+from gateway.backends.sql.session_rows import facts_of, find_facts, participants_of, session_of
 from gateway.backends.sql.tables import sessions
-from gateway.model import ProfileId, Scope, Session, SessionFacts, SessionId, TenantId
+from gateway.model import Participant, ProfileId, Scope, Session, SessionFacts, SessionId, TenantId
 from gateway.ports import Page, SessionFilter
 
 _CURSOR = "sessions"
@@ -49,6 +49,16 @@ class SqlSessions:
             return [session_of(row) for row in rows]
 
         return cursors.page(_CURSOR, await self._database.read(work), limit, lambda session: session.id)
+
+    async def participants(
+        self, tenant: TenantId, roots: Collection[SessionId]
+    ) -> Mapping[SessionId, Sequence[Participant]]:
+        """Who takes part in each of these roots now."""
+
+        def work(connection: Connection) -> dict[SessionId, Sequence[Participant]]:
+            return {root: participants_of(tenant, root, connection) for root in roots}
+
+        return await self._database.read(work)
 
     async def set_title(self, tenant: TenantId, session: SessionId, title: str | None) -> SessionFacts | None:
         """Renames; None where there is no such session."""
