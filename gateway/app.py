@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import httpx2
 from starlette.applications import Starlette
-from starlette.types import ASGIApp
 
+from gateway import VERSION
 from gateway.backends.local.audit_buffer import AuditBuffer
 from gateway.backends.local.clock import SystemClock
 from gateway.backends.local.epochs import Epochs
+from gateway.backends.local.periodically import periodically
+from gateway.backends.local.refusals import Kind, Refusals
 from gateway.backends.sql.agents import SqlAgents
 from gateway.backends.sql.audit import SqlAudit
+from gateway.backends.sql.checkpoints import audit_key
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.notes import SqlNotes
@@ -33,6 +35,7 @@ from gateway.identity.people import People
 from gateway.identity.profiles import ProfileResolver
 from gateway.identity.tokens import AccessTokens
 from gateway.logs import Loggers
+from gateway.model import TenantId
 from gateway.operations.agents import AgentOperations
 from gateway.operations.audit import AuditOperations
 from gateway.operations.catalogue import Catalogue
@@ -44,7 +47,6 @@ from gateway.operations.sessions import SessionOperations
 from gateway.pipeline import Pipeline
 from gateway.policy.installed import refuse_old_casbin
 from gateway.policy.states import TenantStates
-from gateway.model import TenantId
 from gateway.ports import Clock
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.directory import SessionDirectory
@@ -65,7 +67,7 @@ from gateway.web.api.for_people import for_people
 from gateway.web.api.openapi import openapi
 from gateway.web.app import starlette_app
 from gateway.web.metrics import Metrics
-from gateway.web.middleware import with_edge
+from gateway.web.middleware import edge
 from gateway.workspace.folders import AgentFolders
 from gateway.workspace.locks import FileLocks
 
@@ -84,7 +86,7 @@ class Stores:
         self.sessions = SqlSessions(self.database)
         self.transcripts = SqlTranscripts(self.database)
         self.policies = SqlPolicies(self.database)
-        self.audit = SqlAudit(self.database, folder)
+        self.audit = SqlAudit(self.database, folder / "audit", audit_key(folder))
         self.notes = SqlNotes(self.database)
 
 
@@ -123,7 +125,7 @@ class Gateway:
         wrong = []
         if not self.buffer.healthy:
             wrong.append("The audit can't be written.")
-        if self.epochs.age_s() > self.settings.policy.refuse_after_s:
+        if not self.epochs.healthy:
             wrong.append("The store has not been heard for too long.")
         return wrong
 
@@ -138,7 +140,7 @@ class Gateway:
             await stack.enter_async_context(self.stores.database)
             await stack.enter_async_context(self.epochs)
             await stack.enter_async_context(self.buffer)
-            await stack.enter_async_context(self.token_use.flushed_every(TOKEN_USE_EVERY_S))
+            await stack.enter_async_context(periodically(self.token_use.flush, TOKEN_USE_EVERY_S))
             yield self
 
 
@@ -154,15 +156,16 @@ def compose(
     folder = settings.state.folder
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     stores = Stores(folder, clock)
-    epochs = Epochs(stores.tenants, clock, refuse_after_s=settings.policy.refuse_after_s)
+    epochs = Epochs(stores.tenants, clock, elsewhere=stores.database.changes_elsewhere)
     stores.database.when_epoch_rises(epochs.raised)
     threads = ThreadPoolExecutor(WORKSPACE_THREADS, thread_name_prefix="workspace")
     folders = AgentFolders(folder / "workspaces", FileLocks(folder / "locks"), threads)
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
+    epochs.when_changed_elsewhere(directory.forget)
     catalogue = _catalogue(stores, directory, folders, clock)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
-    metrics.watch_epoch_age(epochs.age_s)
-    buffer = AuditBuffer(stores.audit, clock, settings.audit, metrics.audit, loggers("audit"))
+    buffer = AuditBuffer(stores.audit, clock, reads=settings.audit.reads, capacity=settings.audit.buffer_records)
+    refusals = Refusals(_refusal_log(loggers), clock)
     http = httpx2.AsyncClient(follow_redirects=False)
     oidc = OidcVerifier([_issuer(one) for one in settings.oidc.issuers], http, clock) if settings.oidc.issuers else None
     use = TokenUse(stores.identities)
@@ -174,7 +177,7 @@ def compose(
         folders,
         clock,
         Authenticate(access_tokens=access_tokens, oidc=oidc, local_operator=local_operator),
-        RecordAudit(buffer, clock),
+        RecordAudit(buffer, refusals.count, clock),
         metrics,
         frozenset(one.issuer for one in settings.oidc.issuers if one.provision),
     )
@@ -195,7 +198,7 @@ def compose(
     )
 
 
-def create_app(gateway: Gateway, loggers: Loggers) -> ASGIApp:
+def create_app(gateway: Gateway, loggers: Loggers) -> Starlette:
     """The gateway as an ASGI app; its lifespan opens and closes the gateway."""
 
     @asynccontextmanager
@@ -204,16 +207,16 @@ def create_app(gateway: Gateway, loggers: Loggers) -> ASGIApp:
             yield
 
     endpoints = (*for_people(gateway.catalogue), *for_admins(gateway.catalogue))
-    app = starlette_app(
+    return starlette_app(
         endpoints,
         gateway.pipeline,
-        document=openapi(endpoints, gateway.catalogue.tools, version("agent-memory-gateway")),
+        document=openapi(endpoints, gateway.catalogue.tools, VERSION),
         metrics=gateway.metrics,
         who_reads_metrics=gateway.settings.server.metrics,
         readiness=gateway.readiness,
         lifespan=lifespan,
+        middleware=edge(gateway.settings.server, gateway.clock, loggers),
     )
-    return with_edge(app, gateway.settings.server, gateway.clock, loggers)
 
 
 def _catalogue(stores: Stores, directory: SessionDirectory, folders: AgentFolders, clock: Clock) -> Catalogue:
@@ -273,6 +276,16 @@ def _pipeline(
     )
 
 
+def _refusal_log(loggers: Loggers) -> Callable[[Mapping[Kind, int]], None]:
+    log = loggers("access")
+
+    def write(counts: Mapping[Kind, int]) -> None:
+        for (code, surface), count in counts.items():
+            log.warning("refused", code=code, surface=surface, count=count)
+
+    return write
+
+
 def _effect(allowed: bool) -> str:
     return "allow" if allowed else "deny"
 
@@ -290,4 +303,3 @@ def _issuer(one: Issuer) -> IssuerSettings:
         accept_plain_typ=one.accept_plain_typ,
         scopes=ScopePolicy(one.scopes),
     )
-

@@ -66,6 +66,12 @@ class SessionDirectory:
         for key in self._of_root.pop(root, ()):
             self._known.pop(key, None)
 
+    def forget(self) -> None:
+        """Forgets everything: another process has written to the store."""
+        self._generation += 1
+        self._known.clear()
+        self._of_root.clear()
+
     def _keep(self, key: str, facts: SessionFacts | None) -> None:
         self._known[key] = facts
         if facts is not None:

@@ -102,6 +102,6 @@ def _unless_copy(
     found: FileText | FileProblem, secret: FileText | FileProblem | None
 ) -> FileText | FileProblem | Omission:
     """In a shared session, a file that is root MEMORY.md under another name or holds its text stays out."""
-    if isinstance(found, FileText) and isinstance(secret, FileText) and is_copy_of(secret, found):
+    if isinstance(found, FileText) and secret is not None and is_copy_of(secret, found):
         return Omission.GROUP_SESSION
     return found

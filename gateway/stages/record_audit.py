@@ -6,7 +6,7 @@ it runs; those of reads are buffered for a moment (design section 12).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,14 +18,11 @@ from gateway.ports import Clock
 class AuditSink(Protocol):
     """Where records go."""
 
-    async def record(self, records: Sequence[AuditRecord]) -> None:
+    async def record(self, *records: AuditRecord) -> None:
         """Takes the records of a read; on disk within 50 ms. Raises Unavailable when they could be lost."""
 
-    async def record_durably(self, records: Sequence[AuditRecord]) -> None:
+    async def record_durably(self, *records: AuditRecord) -> None:
         """On disk when it returns. Raises Unavailable otherwise."""
-
-    def refused_without_tenant(self, reason: str, surface: str) -> None:
-        """Counts a refusal that belongs to no tenant's chain."""
 
 
 @dataclass(slots=True)
@@ -62,8 +59,10 @@ class Trail:
 class RecordAudit:
     """Runs the rest of the path and writes down what became of it."""
 
-    def __init__(self, sink: AuditSink, clock: Clock) -> None:
+    def __init__(self, sink: AuditSink, refused_without_tenant: Callable[[str, str], None], clock: Clock) -> None:
+        """`refused_without_tenant` counts, by reason and surface, what belongs to no tenant's chain."""
         self._sink = sink
+        self._refused_without_tenant = refused_without_tenant
         self._clock = clock
 
     async def __call__(self, trail: Trail, path: Callable[[], Awaitable[object]]) -> object:
@@ -82,13 +81,13 @@ class RecordAudit:
 
     async def intent(self, trail: Trail) -> None:
         """Puts the decisions of an effect on disk before it runs. Raises Unavailable, and then it must not run."""
-        await self._sink.record_durably(self._pending(trail))
+        await self._sink.record_durably(*self._pending(trail))
 
     async def _finish(self, trail: Trail, effect: str, code: str) -> None:
         if trail.principal is None:
-            self._sink.refused_without_tenant(code, trail.surface)
+            self._refused_without_tenant(code, trail.surface)
             return
-        await self._sink.record([*self._pending(trail), self._access(trail, effect, code)])
+        await self._sink.record(*self._pending(trail), self._access(trail, effect, code))
 
     def _pending(self, trail: Trail) -> list[AuditRecord]:
         pending = [self._decision(trail, one) for one in trail.decisions[trail.written :]]

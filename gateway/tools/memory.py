@@ -138,7 +138,7 @@ def _read(workspace: Workspace, path: str, secret: str | None) -> FileText | Fil
         return workspace.read_many([path], limit=FILE_LIMIT)[path]
     found = workspace.read_many([path, secret], limit=FILE_LIMIT)
     mine, hidden = found[path], found[secret]
-    if isinstance(mine, FileText) and isinstance(hidden, FileText) and is_copy_of(hidden, mine):
+    if isinstance(mine, FileText) and is_copy_of(hidden, mine):
         return FileMissing(path)
     return mine
 

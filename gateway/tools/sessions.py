@@ -42,7 +42,7 @@ class ListArguments(Arguments):
     kinds: list[Literal["direct", "group", "channel", "subagent", "cron"]] | None = None
     limit: Limit = 50
     cursor: Word | None = None
-    active_minutes: Annotated[int, Field(alias="activeMinutes", ge=1)] | None = None
+    active_minutes: Annotated[int | None, Field(alias="activeMinutes", ge=1)] = None
     message_limit: Annotated[int, Field(alias="messageLimit", ge=0, le=20)] = 0
     search: Word | None = None
     agent_id: Annotated[Word | None, Field(alias="agentId")] = None

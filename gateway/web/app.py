@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -34,6 +35,7 @@ def starlette_app(
     who_reads_metrics: Any,
     readiness: Readiness,
     lifespan: Lifespan,
+    middleware: Sequence[Middleware],
 ) -> Starlette:
     """The app. `readiness` names what is wrong, in words for an operator; empty means ready."""
     described = orjson.dumps(document)
@@ -60,4 +62,9 @@ def starlette_app(
         Route("/metrics", metrics_endpoint(metrics, who_reads_metrics), methods=["GET"]),
         Route("/openapi.json", openapi, methods=["GET"]),
     ]
-    return Starlette(routes=routes, exception_handlers=dict(exception_handlers()), lifespan=lifespan)
+    return Starlette(
+        routes=routes,
+        middleware=list(middleware),
+        exception_handlers=dict(exception_handlers()),
+        lifespan=lifespan,
+    )

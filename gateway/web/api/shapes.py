@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import (
+    Any,
+    NotRequired,  # pydantic reads this one on Python 3.11
+    TypeVar,
+)
+
+from typing_extensions import TypedDict
 
 from gateway.model import AccessToken, Agent, Context, Message, Profile, Requester, RoleAssignment, SessionFacts
 from gateway.operations.people import NewToken, Person

@@ -1,0 +1,109 @@
+"""A real gateway to measure: a store on disk, the demo's workspace, alice with a token and her private session."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.app import Gateway, compose
+from gateway.founding import DEMO
+from gateway.logs import configure
+from gateway.model import Profile
+from gateway.operations.sessions import CreateBody, OnAgent
+from gateway.pipeline import Call
+from gateway.policy.shipped import shipped
+from gateway.settings import load
+from gateway.stages.authenticate import Credentials
+from gateway.stages.record_audit import Trail
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Premises:
+    """An open gateway with the demo tenant."""
+
+    gateway: Gateway
+    secrets: dict[str, str]
+    people: dict[str, Profile]
+    session: str  # alice's private one
+
+
+@asynccontextmanager
+async def premises(folder: Path) -> AsyncIterator[Premises]:
+    """Founds the demo tenant under the shipped default and opens alice's private session, through the pipeline."""
+    settings = load(None, {"GATEWAY_STATE__FOLDER": str(folder), "GATEWAY_LOG__LEVEL": "error"})
+    gateway = compose(settings, configure(settings))
+    async with gateway.running():
+        secrets = await gateway.founder.found_demo(shipped("default.csv"), ROOT / "workspaces/demo/flight")
+        page = await gateway.stores.identities.people(DEMO, limit=50, cursor=None)
+        people = {profile.name: profile for profile in page.items}
+        session = await open_session(gateway, secrets["alice"])
+        yield Premises(gateway, secrets, people, session)
+
+
+async def open_session(gateway: Gateway, secret: str) -> str:
+    """Somebody's private session with the demo's agent."""
+
+    async def arguments() -> object:
+        return OnAgent("flight", CreateBody(kind="direct"))
+
+    call = Call(
+        credentials=Credentials((f"Bearer {secret}",)),
+        arguments=arguments,
+        operation=lambda _: gateway.catalogue.sessions.create,
+        entry=lambda _: None,
+    )
+    facts, _ = await gateway.pipeline.run(call, Trail("req_bench", "bench", "bench"))  # type: ignore[misc]  # by operation
+    return str(facts.session.key)
+
+
+@contextmanager
+def server(app: str, environment: dict[str, str]) -> Iterator[int]:
+    """One uvicorn worker with uvloop and httptools, in a process of its own; its port."""
+    port = _free_port()
+    command = [sys.executable, "-m", "uvicorn", app, "--factory", "--port", str(port), "--loop", "uvloop"]
+    command += ["--http", "httptools", "--no-access-log", "--log-level", "error", "--no-server-header"]
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment})
+    try:
+        _wait_for(port, process)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def _free_port() -> int:
+    with contextlib.closing(socket.socket()) as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.05)
+    raise RuntimeError("the server did not start in time")
+
+
+def run(main: object) -> None:
+    """Runs a coroutine on uvloop."""
+    import uvloop
+
+    uvloop.run(main)  # type: ignore[arg-type]  # a coroutine
+
+
+__all__ = ["Premises", "asyncio", "open_session", "premises", "run", "server"]
