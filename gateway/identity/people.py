@@ -18,8 +18,7 @@ from gateway.ports import Clock, Identities
 
 PERSON = "person"
 SERVICE = "service"
-OPERATOR_ISSUER = "operator"
-OPERATOR_SUBJECT = "local"
+OPERATOR_ISSUER = "operator"  # whoever runs the command line on the machine itself
 
 _LONGEST_NAME = 200
 _LONGEST_ID = 255
@@ -151,21 +150,6 @@ async def add_first_owner(identities: Identities, clock: Clock, tenant: TenantId
         raise Conflict("This tenant has people already. One of its owners can add another.")
     profile = _new_profile(tenant, clock, name=name, emails=[email], roles=[OWNERSHIP], kind=PERSON)
     await identities.add_profile(profile)
-    return profile
-
-
-async def operator_profile(identities: Identities, clock: Clock, tenant: TenantId) -> Profile:
-    """The service that stands for the local operator in a tenant, made at its first use.
-
-    It owns the tenant, as whoever can read the state folder does anyway, but it is no person and never the last owner.
-    """
-    known = await identities.profile_of(tenant, OPERATOR_ISSUER, OPERATOR_SUBJECT)
-    if known is not None:
-        return known
-    profile = _new_profile(tenant, clock, name="Local operator", emails=(), roles=[OWNERSHIP], kind=SERVICE)
-    await identities.add_profile(profile)
-    identity = Identity(issuer=OPERATOR_ISSUER, subject=OPERATOR_SUBJECT, profile=profile.id)
-    await identities.link(tenant, identity, clock.now())
     return profile
 
 

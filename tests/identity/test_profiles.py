@@ -12,7 +12,6 @@ import pytest
 
 from gateway.backends.sql.identities import SqlIdentities
 from gateway.errors import Conflict, Unauthenticated
-from gateway.identity.people import operator_profile
 from gateway.identity.profiles import ProfileResolver
 from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, NOT_VALID
 from gateway.identity.roles import MEMBERSHIP
@@ -312,11 +311,11 @@ async def test_the_local_operator_is_a_service_that_owns_the_tenant(desk: Desk, 
         tenant=ACME, issuer="operator", subject="local", credential="operator", scopes=frozenset({"*"})
     )
     assert await desk.refused(operator) == "service_not_linked"
-    made = await operator_profile(store.identities, store.clock, ACME)
+    service = await store.person("local operator", "owner", kind="service")
+    await desk.link(service, "operator", "local")
 
-    assert await operator_profile(store.identities, store.clock, ACME) == made
     requester = await desk.resolver.resolve(operator)
-    assert (requester.profile, requester.profile.kind) == (made, "service")
+    assert requester.profile == service
     assert requester.subjects_on(ANY_AGENT) >= {"role:owner"}
     assert await store.identities.count_people(ACME) == 0
 
