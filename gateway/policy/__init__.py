@@ -1,0 +1,1 @@
+"""What a request may do: facts, invariants, and the rows of a document, decided by Casbin on small slices."""
