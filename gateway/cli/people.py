@@ -1,0 +1,171 @@
+"""`gateway people`: who is here, what they hold, how they sign in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli import output
+from gateway.cli.failures import refusals
+from gateway.cli.options import AsJson, Config, Cursor, Limit, PersonReference, TenantName, noun
+from gateway.cli.references import person_id
+from gateway.cli.running import Desk, at_desk
+from gateway.operations.people import IdentityBody, Listing, OfPerson, PersonBody, RolesBody
+from gateway.tools.arguments import Arguments, parse
+from gateway.tools.registry import AnyOperation
+from gateway.web.api import shapes
+from gateway.web.api.shapes import PersonShape, ProfileShape
+
+Issuer = Annotated[str, typer.Option("--issuer", help="Who vouches for the sign-in: the `iss` of its tokens.")]
+Subject = Annotated[str, typer.Option("--subject", help="Who they are there: the `sub` of its tokens.")]
+ROLE_HELP = "A role on all agents, or on one: member, supervisor@flight."
+
+
+def build() -> typer.Typer:
+    """The commands."""
+    commands = noun("people", "People and services: their roles and their sign-ins.")
+    commands.command("list")(list_people)
+    commands.command("add")(add_person)
+    commands.command("link")(link)
+    commands.command("unlink")(unlink)
+    commands.command("roles")(roles)
+    return commands
+
+
+def list_people(
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Lists the people and services."""
+    with refusals():
+        page = at_desk(
+            config, tenant, lambda desk: desk.ask(desk.catalogue.people.list, lambda: Listing(limit, cursor))
+        )
+        output.show(as_json, shapes.page(page, shapes.profile), _print_page)
+
+
+def add_person(
+    name: Annotated[str, typer.Argument(help="What they are called.")],
+    email: Annotated[list[str], typer.Option("--email", help="An email of theirs; may be given again.")] = [],  # noqa: B006
+    role: Annotated[list[str], typer.Option("--role", help=f"{ROLE_HELP} May be given again.")] = [],  # noqa: B006
+    service: Annotated[bool, typer.Option("--service", help="A service, not a person.")] = False,
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Adds a person."""
+    wanted = {
+        "name": name,
+        "emails": email,
+        "roles": [_role(one) for one in role],
+        "kind": "service" if service else "person",
+    }
+    with refusals():
+        person = at_desk(
+            config, tenant, lambda desk: desk.ask(desk.catalogue.people.add, lambda: parse(PersonBody, wanted))
+        )
+        output.show(as_json, shapes.person(person), _print_one)
+
+
+def link(
+    person: PersonReference,
+    issuer: Issuer,
+    subject: Subject,
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Links a sign-in to a person."""
+    wanted = {"issuer": issuer, "subject": subject}
+    with refusals():
+        linked = at_desk(
+            config, tenant, lambda desk: _on(desk, desk.catalogue.people.link, person, IdentityBody, wanted)
+        )
+        output.show(as_json, shapes.person(linked), _print_one)
+
+
+def unlink(
+    person: PersonReference,
+    issuer: Issuer,
+    subject: Subject,
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Takes exactly this sign-in from a person. With --json it prints nothing, as the REST interface does."""
+    wanted = {"issuer": issuer, "subject": subject}
+    with refusals():
+        at_desk(config, tenant, lambda desk: _on(desk, desk.catalogue.people.unlink, person, IdentityBody, wanted))
+        if not as_json:
+            output.say(f"{subject} of {issuer} is unlinked.")
+
+
+def roles(
+    person: PersonReference,
+    replacing: Annotated[
+        list[str], typer.Option("--set", help=f"{ROLE_HELP} May be given again; these replace all others.")
+    ] = [],  # noqa: B006
+    none: Annotated[bool, typer.Option("--none", help="Take all roles.")] = False,
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Shows a person's roles, or replaces those given by hand."""
+    if none and replacing:
+        raise typer.BadParameter("take all roles, or set some", param_hint="--none")
+    wanted = {"roles": [_role(one) for one in replacing]}
+
+    async def ask(desk: Desk) -> Any:
+        people = desk.catalogue.people
+        if none or replacing:
+            return await _on(desk, people.set_roles, person, RolesBody, wanted)
+        return await _on(desk, people.show, person, None, None)
+
+    with refusals():
+        output.show(as_json, shapes.person(at_desk(config, tenant, ask)), _print_one)
+
+
+async def _on(
+    desk: Desk, operation: AnyOperation, reference: str, model: type[Arguments] | None, wanted: dict[str, Any] | None
+) -> Any:
+    """Asks for an operation on one person."""
+    profile = await person_id(desk, reference)
+    return await desk.ask(operation, lambda: OfPerson(profile, parse(model, wanted) if model else None))
+
+
+def _role(text: str) -> dict[str, str]:
+    role, _, agent = text.partition("@")
+    return {"role": role, "agent": agent or "*"}
+
+
+def role_words(person: ProfileShape | PersonShape) -> list[str]:
+    """Roles as `--set` takes them."""
+    return [held["role"] if held["agent"] == "*" else f"{held['role']}@{held['agent']}" for held in person["roles"]]
+
+
+def _print_page(listed: dict[str, Any]) -> None:
+    rows = [
+        (one["id"], one["name"], one["kind"], one["emails"], role_words(one), "disabled" if one["disabled"] else "")
+        for one in listed["items"]
+    ]
+    output.table(("id", "name", "kind", "emails", "roles", ""), rows)
+    output.more(listed["next_cursor"])
+
+
+def _print_one(person: PersonShape) -> None:
+    signs_in = [f"{one['subject']} of {one['issuer']}" for one in person["identities"]]
+    output.facts(
+        [
+            ("id", person["id"]),
+            ("name", person["name"]),
+            ("kind", person["kind"]),
+            ("emails", person["emails"]),
+            ("roles", role_words(person)),
+            ("signs in as", signs_in),
+            ("disabled", person["disabled"]),
+        ]
+    )

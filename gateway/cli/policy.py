@@ -1,0 +1,130 @@
+"""`gateway policy`: the visibility policy in force, its versions, and why a decision was as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gateway.cli import drafts, output
+from gateway.cli.failures import refusals
+from gateway.cli.options import AsJson, Config, Cursor, Limit, TenantName, noun
+from gateway.cli.running import Desk, at_desk
+from gateway.errors import NotFound
+from gateway.operations.audit import Reading
+from gateway.operations.policy import OfVersion, PublishBody, Versions
+from gateway.policy.tokens import FIELD
+from gateway.ports import AuditFilter, StoredRecord
+from gateway.tools.arguments import parse
+from gateway.web.api import shapes
+from gateway.web.api.shapes import AuditShape, PolicyShape
+
+
+def build() -> typer.Typer:
+    """The commands."""
+    commands = noun("policy", "The visibility policy: who may see what.")
+    commands.command("show")(show)
+    commands.command("lint")(drafts.lint_path)
+    commands.command("test")(drafts.run_suites)
+    commands.command("publish")(publish)
+    commands.command("history")(history)
+    commands.command("rollback")(rollback)
+    commands.command("explain")(explain)
+    return commands
+
+
+def show(config: Config = None, tenant: TenantName = None, as_json: AsJson = False) -> None:
+    """Prints the document in force, so that it can be saved, changed and published."""
+    with refusals():
+        found = at_desk(config, tenant, lambda desk: desk.ask(desk.catalogue.policy.show))
+        output.show(as_json, shapes.policy(found), _print_document)
+
+
+def publish(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new document.", exists=True, dir_okay=False)],
+    base: Annotated[int, typer.Option("--base", help="The version that it was made from.")],
+    comment: Annotated[str, typer.Option("--comment", help="What changes, for those who read the history.")],
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Puts a document in force at once. Refused where it has faults, or another version was published meanwhile."""
+    with refusals(finding=FIELD):
+        wanted = {"text": drafts.read(file), "base_version": base, "comment": comment}
+        made = at_desk(
+            config, tenant, lambda desk: desk.ask(desk.catalogue.policy.publish, lambda: parse(PublishBody, wanted))
+        )
+        output.show(as_json, shapes.policy(made), _print_in_force)
+
+
+def history(
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Lists the published versions, newest first."""
+    with refusals():
+        page = at_desk(
+            config, tenant, lambda desk: desk.ask(desk.catalogue.policy.history, lambda: Versions(limit, cursor))
+        )
+        output.show(as_json, shapes.page(page, shapes.version), _print_history)
+
+
+def rollback(
+    version: Annotated[int, typer.Argument(metavar="VERSION", help="The version whose text comes back.")],
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Publishes the text of an earlier version once more, as a new one."""
+    with refusals(finding=FIELD):
+        made = at_desk(
+            config, tenant, lambda desk: desk.ask(desk.catalogue.policy.rollback, lambda: OfVersion(version))
+        )
+        output.show(as_json, shapes.policy(made), _print_in_force)
+
+
+def explain(
+    decision: Annotated[str, typer.Argument(metavar="DECISION", help="dec_…, as answers and refusals name it.")],
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Says what a decision was about, which row decided it, and at which epoch: from the audit."""
+
+    async def ask(desk: Desk) -> StoredRecord:
+        narrow = AuditFilter(kind="decision", decision=decision)
+        page = await desk.ask(desk.catalogue.audit.read, lambda: Reading(narrow=narrow, limit=1, cursor=None))
+        if not page.items:
+            raise NotFound
+        record: StoredRecord = page.items[0]
+        return record
+
+    with refusals():
+        output.show(as_json, shapes.record(at_desk(config, tenant, ask)), _print_decision)
+
+
+def _print_document(shown: PolicyShape) -> None:
+    output.complain(f"Version {shown['version']}, epoch {shown['epoch']}.")  # so that "> file" holds the text alone
+    output.say(shown["text"].removesuffix("\n"))
+
+
+def _print_in_force(shown: PolicyShape) -> None:
+    output.say(f"Version {shown['version']} is in force, epoch {shown['epoch']}.")
+
+
+def _print_history(listed: dict[str, Any]) -> None:
+    rows = [(one["version"], one["published_at"], one["author"], one["comment"]) for one in listed["items"]]
+    output.table(("version", "published", "by", "comment"), rows)
+    output.more(listed["next_cursor"])
+
+
+def _print_decision(record: AuditShape) -> None:
+    effect = "Allowed" if record["effect"] == "allow" else "Denied"
+    output.say(f"{effect}: {record['code']}")
+    names = ("rule", "target", "agent", "action", "resource", "relation", "whose", "chat", "subjects", "profile")
+    shown: dict[str, Any] = {**record}
+    output.facts([*((name, shown[name]) for name in names), ("epoch", record["epoch"]), ("at", record["at"])])
