@@ -12,6 +12,7 @@ from tests.oracle.facts import (
     people_count,
     person_of_path,
     personal_owner_of,
+    resource_of,
     session_in,
     takes_part,
 )
@@ -61,15 +62,21 @@ def file_at(world: World, tenant: str, agent: str, path: str) -> File | None:
 
 
 def memory_get(world: World, tenant: str, person: str, session: str, path: str) -> str | None:
-    """What `memory_get` gives inside a session: the text, or None where it is missing or refused ("denied looks like
-    missing")."""
+    """What `memory_get` gives inside a session, without the last line's end; None where it is missing or refused
+    ("denied looks like missing").
+
+    "Names and arguments are OpenClaw's": what the tool reaches is MEMORY.md, USER.md, DREAMS.md and `memory/`, and with
+    us the same below `users/`; not the rules (reference, openclaw-memory 1.7).
+    """
     agent = session_in(world, session).agent
+    if resource_of(path) in (None, "memory/rules"):
+        return None
     target = OnFile(tenant, agent, path)
     request = Request(tenant=tenant, who=person, action="get", target=target, origin=session)
     if not decide_inside(world, request).allowed:
         return None
     file = file_at(world, tenant, agent, path)
-    return None if file is None else file.text
+    return None if file is None else file.text.removesuffix("\n")
 
 
 def candidates(person: str, today: date) -> list[tuple[str, str]]:

@@ -66,6 +66,7 @@ def test_a_tool_works_only_for_those_who_may_enter() -> None:
     assert memory_get(WORLD, "acme", "alice", "alice's", "USER.md") == "flight USER.md"
     assert memory_get(WORLD, "acme", "alice", "alice's", "memory/2026-01-01.md") is None
     assert memory_get(WORLD, "acme", "alice", "alice's", "notes/secret.txt") is None
+    assert memory_get(WORLD, "acme", "alice", "alice's", "AGENTS.md") is None  # reference, openclaw-memory 1.7
 
 
 # ── context ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,8 +18,11 @@ def make_id(rng: Random, prefix: str) -> str:
     return f"{prefix}_01" + "".join(rng.choices(ALPHABET, k=24))
 
 
-def make_world(rng: Random, tenants: int = 2) -> World:
-    """A small world; everything in it belongs together and could have come about."""
+def make_world(rng: Random, tenants: int = 2, *, traces: bool = True) -> World:
+    """A small world; everything in it belongs together and could have come about.
+
+    With `traces` a merged profile leaves sessions and policy rows behind that name it.
+    """
     names = ["t" + "".join(rng.choices("abcdefghijklmnop", k=12)) for _ in range(tenants)]
     agents = {name: list(AGENTS[: rng.randint(1, 3)]) for name in names}
     people = {name: make_people(rng, name, agents[name]) for name in names}
@@ -28,11 +31,13 @@ def make_world(rng: Random, tenants: int = 2) -> World:
     files: list[File] = []
     for name in names:
         written = rng.randint(0, 8)
-        mine = make_sessions(rng, name, people[name], agents[name], written)
+        active = [person for person in people[name] if traces or person.merged_into is None]
+        mine = make_sessions(rng, name, active, agents[name], written)
         sessions += mine
         messages += make_messages(rng, name, mine, written)
         files += make_files(rng, name, agents[name], people[name])
-    policies = [document(rng, [person.id for person in people[name]], agents[name], NOW) for name in names]
+    named = {name: [one.id for one in people[name] if traces or one.merged_into is None] for name in names}
+    policies = [document(rng, named[name], agents[name], NOW) for name in names]
     return World(
         now=NOW,
         tenants=tuple(Tenant(name=name, policy=policy) for name, policy in zip(names, policies, strict=True)),

@@ -45,4 +45,4 @@ class Implementation(Protocol):
         """The context of a turn; None where the person may not enter."""
 
     async def memory_get(self, tenant: str, person: str, session: str, path: str) -> str | None:
-        """The text that the tool gives; None where the file is missing or refused."""
+        """The text that the tool gives, without the last line's end; None where the file is missing or refused."""

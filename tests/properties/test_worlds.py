@@ -1,0 +1,44 @@
+"""Random worlds: the gateway on its real stores answers as the oracle does, and lists what it lets people read.
+
+The short form is a part of every run. `GATEWAY_LONG=1` runs 20,000 worlds; `GATEWAY_SEED` picks others than the usual.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.oracle.worlds import make_world
+from tests.properties.comparison import differences
+from tests.properties.embedded import open_embedded
+
+LONG = os.environ.get("GATEWAY_LONG") == "1"
+SEED = os.environ.get("GATEWAY_SEED", "1")
+BATCH = 25  # worlds in one set of stores
+BATCHES = 20_000 // BATCH if LONG else 300 // BATCH
+
+
+async def compare(worlds: range, folder: Path, *, traces: bool) -> None:
+    """Fails at the first world in which the gateway and the oracle differ, with all that it takes to see why."""
+    async with open_embedded(folder) as gateway:
+        for number in worlds:
+            rng = Random(f"{SEED}:{number}")
+            world = make_world(rng, traces=traces)
+            found = await differences(world, rng, gateway)
+            story = f"world {number} of GATEWAY_SEED={SEED}: " + "\n".join(found[:5])
+            assert not found, "\n".join([story, *map(str, (*world.tenants, *world.people, *world.sessions))])
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+async def test_the_gateway_answers_as_the_oracle_does(batch: int, tmp_path: Path) -> None:
+    """Design sections 6 and 7, read a second time by somebody who did not write the gateway."""
+    await compare(range(batch * BATCH, (batch + 1) * BATCH), tmp_path, traces=False)
+
+
+@pytest.mark.xfail(strict=True, reason="people can't be merged yet: nothing resolves what names a retired profile")
+async def test_what_names_a_merged_profile_counts_for_its_survivor(tmp_path: Path) -> None:
+    """Design section 5: "alias resolution is one hop, also for policy rows that name the retired id"."""
+    await compare(range(100), tmp_path, traces=True)
