@@ -166,7 +166,7 @@ def _stored(tenant: TenantId, row: Sequence[Any]) -> StoredRecord:
         record = decode(body)
     except (ValueError, TypeError, KeyError, AttributeError):
         record = _unreadable(tenant, dict(zip(INDEXED, columns, strict=True)))
-    return StoredRecord(sequence=sequence, record=record, hash=digest.hex())
+    return StoredRecord(sequence=sequence, record=record, hash=digest.hex() if isinstance(digest, bytes) else "")
 
 
 def _unreadable(tenant: TenantId, columns: dict[str, Any]) -> AuditRecord:

@@ -43,12 +43,14 @@ class _Walk:
 
     def step(self, row: tuple[Any, ...]) -> Iterator[str]:
         """The faults of one record."""
-        sequence, digest, body, *columns = row
+        sequence, stored_hash, stored_body, *columns = row
+        # SQLite keeps a text or a null where somebody put one; that must read as a fault and not end the reading.
+        digest, body = _bytes(stored_hash), _bytes(stored_body)
         self.records += 1
         if sequence != self._last + 1:
             yield _missing(self._last + 1, sequence - 1)
             yield f"record {sequence} follows one that is missing, so that it can't be checked itself"
-        elif self._hash(self._previous, bytes(body)) != digest:
+        elif self._hash(self._previous, body) != digest:
             yield f"record {sequence} was changed, moved, or follows one that was removed"
         if not _columns_agree(body, columns):
             yield f"record {sequence} has columns that say something else than its text"
@@ -65,6 +67,10 @@ class _Walk:
             yield "the checkpoint is missing, so that a cut tail can't be excluded"
         if found is Found.GOOD and self._checkpoint.sequence > self._last:
             yield f"the tail was cut: {_missing(self._last + 1, self._checkpoint.sequence)}"
+
+
+def _bytes(stored: object) -> bytes:
+    return stored if isinstance(stored, bytes) else b""
 
 
 def _missing(first: int, last: int) -> str:

@@ -32,6 +32,7 @@ ResultT = TypeVar("ResultT")
 Work = Callable[[Connection], ResultT]
 
 BUSY_TIMEOUT_MS = 5_000
+_STEPS = 10_000  # of SQLite's machine, about a millisecond
 _TAKEN = "Something under that name is there already. Look it up, or choose another name."
 _RAISED = "raised_epochs"
 
@@ -81,11 +82,11 @@ class Database:
 
         A caller that gives up stops the query too, so that no abandoned search holds a reader.
         """
-        query = _Interruptible()
+        given_up = threading.Event()
         try:
-            return await self._hop(self._readers, partial(self._read, work, query))
+            return await self._hop(self._readers, partial(self._read, work, given_up))
         except asyncio.CancelledError:
-            query.interrupt()
+            given_up.set()
             raise
 
     async def write(
@@ -112,12 +113,16 @@ class Database:
 
     # ── on the threads ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _read(self, work: Work[ResultT], query: _Interruptible) -> ResultT:
+    def _read(self, work: Work[ResultT], given_up: threading.Event) -> ResultT:
         connection = self._idle.get()
+        raw = driver(connection)
+        # Asked every few steps of a query; an interrupt from outside would miss a query that is about to begin.
+        raw.set_progress_handler(given_up.is_set, _STEPS)
         try:
-            with mapped_errors(_TAKEN), _transaction(connection, "BEGIN"), query.running(driver(connection)):
+            with mapped_errors(_TAKEN), _transaction(connection, "BEGIN"):
                 return work(connection)
         finally:
+            raw.set_progress_handler(None, _STEPS)
             self._idle.put(connection)
 
     def _write(
@@ -233,30 +238,3 @@ def _engine(path: Path, *, query_only: bool) -> Engine:
 
     event.listen(engine, "connect", configure)
     return engine
-
-
-class _Interruptible:
-    """One query that its caller may give up on, from another thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: sqlite3.Connection | None = None
-        self._given_up = False
-
-    @contextmanager
-    def running(self, connection: sqlite3.Connection) -> Iterator[None]:
-        with self._lock:
-            if self._given_up:
-                raise Unavailable("The caller has gone.")
-            self._running = connection
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._running = None
-
-    def interrupt(self) -> None:
-        with self._lock:
-            self._given_up = True
-            if self._running is not None:
-                self._running.interrupt()

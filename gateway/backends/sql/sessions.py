@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
-from sqlalchemy import Connection, case
+from sqlalchemy import Connection, func, literal
 
 from gateway.backends.sql import cursors, trees
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.folding import fold
 from gateway.backends.sql.listing import Listings
 from gateway.backends.sql.session_rows import facts_of, find_facts, participants_of, session_of
-from gateway.backends.sql.tables import sessions
+from gateway.backends.sql.tables import Instant, sessions
 from gateway.model import Participant, ProfileId, Scope, Session, SessionFacts, SessionId, TenantId
 from gateway.ports import Page, SessionFilter
 
@@ -79,7 +79,7 @@ class SqlSessions:
 
     async def archive(self, tenant: TenantId, session: SessionId, now: datetime) -> SessionFacts | None:
         """Archives; repeating it keeps the first time."""
-        first = case((sessions.c.archived_at.is_(None), now), else_=sessions.c.archived_at)
+        first = func.coalesce(sessions.c.archived_at, literal(now, Instant()))
         return await self._change(tenant, session, {"archived_at": first})
 
     async def reset(self, tenant: TenantId, session: SessionId) -> SessionFacts | None:

@@ -323,15 +323,8 @@ audit = Table(
     Index("audit_at", "tenant", "at"),
     Index("audit_profile", "tenant", "profile", "sequence"),
     Index("audit_session", "tenant", "session", "sequence"),
+    Index("audit_decision", "tenant", "decision", "sequence"),
 )
-Index(
-    "audit_decision",
-    audit.c.tenant,
-    audit.c.decision,
-    sqlite_where=audit.c.decision.is_not(None),
-    postgresql_where=audit.c.decision.is_not(None),
-)
-
 notes = Table(
     "notes",
     metadata,

@@ -17,7 +17,7 @@ from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.searching import MESSAGE_COLUMNS, Searches
 from gateway.backends.sql.session_rows import COLUMNS, session_of
 from gateway.backends.sql.tables import from_instant, messages, sessions
-from gateway.errors import Conflict, GatewayError, Unavailable
+from gateway.errors import Conflict, GatewayError, Invalid, Unavailable
 from gateway.model import Message, Scope, Session, SessionId, TenantId
 from gateway.ports import MessageDraft, Page
 
@@ -43,7 +43,8 @@ class SqlTranscripts:
 
     async def append(self, tenant: TenantId, draft: MessageDraft) -> Message | None:
         """Durable when it returns, and the session's `last_message_at` with it. None where the session is gone,
-        archived, or another incarnation by now. Raises Conflict for an id that is taken."""
+        archived, or another incarnation by now. Raises Conflict for an id that is taken, Invalid for a text that
+        can't be stored."""
         one = _Waiting(tenant, draft)
         self._waiting.append(one)
         if self._writing is None or self._writing.done():
@@ -92,11 +93,11 @@ class SqlTranscripts:
         drafts = [(one.tenant, one.draft) for one in batch]
         try:
             written = await self._database.write(partial(append_all, drafts), taken=_TAKEN)
-        except Conflict as error:
+        except (Conflict, Invalid) as error:
             if len(batch) == 1:
                 _settle(batch, error)
                 return
-            # One of them has an id that is taken: the others are not to suffer for it.
+            # One of them has an id that is taken or a text that can't be stored: the others are not to suffer for it.
             for one in batch:
                 await self._write([one])
         except GatewayError as error:
