@@ -150,6 +150,15 @@ class Profile:
     merged_into: ProfileId | None = None
     disabled: bool = False
     created_at: datetime | None = None
+    _subjects: dict[AgentName, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def subjects_on(self, agent: AgentName) -> frozenset[str]:
+        """The profile, everybody, and the roles held on `agent`. Worked out once, since a profile never changes."""
+        known = self._subjects.get(agent)
+        if known is None:
+            roles = {f"role:{held.role}" for held in self.roles if held.agent in (agent, ANY_AGENT)}
+            known = self._subjects[agent] = frozenset({f"user:{self.id}", "*"} | roles)
+        return known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,8 +216,7 @@ class Requester:
 
     def subjects_on(self, agent: AgentName) -> frozenset[str]:
         """The subject set of a decision on `agent`, not yet closed under `g` (design section 7)."""
-        roles = {f"role:{held.role}" for held in self.profile.roles if held.agent in (agent, ANY_AGENT)}
-        return frozenset({f"user:{self.profile.id}", "*"} | roles)
+        return self.profile.subjects_on(agent)
 
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -389,9 +397,12 @@ class Context:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class AuditRecord:
-    """One line of the audit. `kind` is "access" (a request) or "decision" (an answer of the policy)."""
+    """One line of the audit. `kind` is "access" (a request) or "decision" (an answer of the policy).
+
+    Not frozen, since freezing makes it four times as costly, and every request makes several.
+    """
 
     at: datetime
     kind: str

@@ -105,7 +105,7 @@ class Issuer(_Group):
     trust_email: bool = Field(
         default=False, description="Whether a verified email of this issuer may link to a profile."
     )
-    provision: bool = Field(default=False, description="Whether somebody new gets a profile, without any role.")
+    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
     accept_plain_typ: bool = Field(
         default=False,
         description="Whether `typ: JWT` or none passes for an access token, for issuers without RFC 9068.",

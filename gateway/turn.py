@@ -45,9 +45,12 @@ class Authorize(Protocol):
         """Whether the requester's roles on `agent` could ever allow `action` on any of `family`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Turn:
-    """A request whose person is known. `entered` and `context` are there once those stages have run."""
+    """A request whose person is known. The stages fill in `origin`, `entered` and `context` as they run, once each.
+
+    Not frozen, since it is made and filled once for every request; no two requests ever share one.
+    """
 
     request: str  # req_…
     at: datetime

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 
 from gateway.errors import Unavailable
 from gateway.model import Agent, AgentName, TenantId
@@ -23,6 +23,7 @@ class TenantState:
     snapshot: Snapshot
     agents: Mapping[AgentName, Agent]
     people: int  # unmerged, enabled persons; services don't count
+    functions: dict[Hashable, bool] = field(default_factory=dict, repr=False, compare=False)  # what roles include
 
 
 class TenantStates:
@@ -55,7 +56,7 @@ class TenantStates:
             state = await self._load(tenant)
         expires_at = state.snapshot.expires_at
         if expires_at is not None and expires_at <= self._clock.now():
-            state = replace(state, snapshot=state.snapshot.live(self._clock.now()))
+            state = replace(state, snapshot=state.snapshot.live(self._clock.now()), functions={})
             self._states[tenant] = state
         return state
 

@@ -7,7 +7,6 @@ root MEMORY.md is opened to drop whatever is a copy of it, whatever it is called
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from gateway.model import Action, Agent, Chat, FileKind, Kind, Omission, Resource, Session
@@ -51,8 +50,9 @@ class AssembleContext:
         wanted = {one: self._omission(turn, agent, one, owner) for one in candidates(turn.requester.profile.id, today)}
         shared = turn.origin.chat is Chat.GROUP
         workspace = self._folders.of(agent)
-        parts = await self._folders.run(lambda: _read(workspace, wanted, shared))
-        return replace(turn, context=assemble(parts))
+        parts = await self._folders.read(lambda: _read(workspace, wanted, shared))
+        turn.context = assemble(parts)
+        return turn
 
     async def _is_owner(self, turn: Turn, session: Session) -> bool:
         """Whether this turn is the session owner's; the creator's, where the owner is not a person."""

@@ -6,6 +6,7 @@ This is the only place that asks the policy and the only one that makes a `Permi
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar
 
 from gateway.errors import GatewayError, NotFound, ToolNotAllowed
@@ -31,6 +32,8 @@ from gateway.tools.registry import AnyOperation
 from gateway.turn import Turn
 
 SingleT = TypeVar("SingleT", bound=SingleTarget)
+MOST_FUNCTIONS = 50_000
+
 Cell = tuple[AgentName, Resource, Relation, Whose]
 
 
@@ -71,11 +74,12 @@ class AuthorizeStage:
         question = Question(
             ANY_AGENT, Resource.SESSION_SHARED, Relation.SAME_AGENT, Whose.OTHER, turn.origin.chat, action
         )
+        now = self._clock.now()
         code = scope_violation(turn.requester, Resource.SESSION_SHARED)
-        cells = frozenset[Cell]() if code else self._cells(turn, action)
+        cells = frozenset[Cell]() if code else self._cells(turn, action, now)
         verdict = Verdict(bool(cells), code or ("allowed" if cells else "no_matching_row"), None)
         subjects = turn.requester.subjects_on(ANY_AGENT)
-        decision = self._note(turn, question, verdict, subjects, f"{target.name} ({len(cells)} cells)")
+        decision = self._note(turn, question, verdict, subjects, f"{target.name} ({len(cells)} cells)", now)
         scope = Scope(turn.requester.profile.id, turn.origin, cells)
         return issue_for_list(decision, turn.requester, turn.origin, target, scope)
 
@@ -84,13 +88,25 @@ class AuthorizeStage:
 
         What it says depends on the person's roles alone, so it reveals nothing of any session or file.
         """
-        if any(self.could_ever(turn, agent, action, family) for agent in (ANY_AGENT, *turn.state.agents)):
+        if self._includes(turn, action, family):
             return
         question = Question(ANY_AGENT, family[0], Relation.SELF, Whose.OWN, turn.origin.chat, action)
         subjects = turn.requester.subjects_on(ANY_AGENT)
         code = scope_violation(turn.requester, family[0]) or "function_lacking"
-        self._note(turn, question, Verdict(False, code, None), subjects, turn.operation)
+        self._note(turn, question, Verdict(False, code, None), subjects, turn.operation, self._clock.now())
         raise _not_allowed(action)
+
+    def _includes(self, turn: Turn, action: Action, family: tuple[Resource, ...]) -> bool:
+        """Whether any agent's rows could ever allow it; remembered with the state that it is true of."""
+        profile, functions = turn.requester.profile, turn.state.functions
+        key = (profile.id, profile.roles, turn.requester.principal.scopes, action, family)
+        known = functions.get(key)
+        if known is None:
+            if len(functions) >= MOST_FUNCTIONS:
+                functions.clear()
+            agents = (ANY_AGENT, *turn.state.agents)
+            known = functions[key] = any(self.could_ever(turn, agent, action, family) for agent in agents)
+        return known
 
     def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether any row could ever let the requester do `action` on something of `family` on this agent."""
@@ -101,8 +117,7 @@ class AuthorizeStage:
             for resource in family
         )
 
-    def _cells(self, turn: Turn, action: Action) -> frozenset[Cell]:
-        now = self._clock.now()
+    def _cells(self, turn: Turn, action: Action, now: datetime) -> frozenset[Cell]:
         return frozenset(
             (agent, resource, relation, whose)
             for agent in turn.state.agents
@@ -113,10 +128,10 @@ class AuthorizeStage:
         )
 
     def _note(
-        self, turn: Turn, question: Question, verdict: Verdict, subjects: frozenset[str], target: str
+        self, turn: Turn, question: Question, verdict: Verdict, subjects: frozenset[str], target: str, now: datetime
     ) -> Decision:
         decision = Decision(
-            id=new_id("dec", self._clock.now()),
+            id=new_id("dec", now),
             question=question,
             verdict=verdict,
             subjects=subjects,
@@ -132,11 +147,9 @@ class AuthorizeStage:
         question = target.question(turn.requester, turn.origin, action)
         subjects = turn.requester.subjects_on(question.agent)
         code = first_violation(turn.requester, turn.origin, target, question)
-        if code is None:
-            verdict = turn.state.snapshot.decide(subjects, question, self._clock.now())
-        else:
-            verdict = Verdict(False, code, None)
-        return self._note(turn, question, verdict, subjects, target.name)
+        now = self._clock.now()
+        verdict = turn.state.snapshot.decide(subjects, question, now) if code is None else Verdict(False, code, None)
+        return self._note(turn, question, verdict, subjects, target.name, now)
 
 
 def is_in_reach(here: Session | None, agent: AgentName, relation: Relation, whose: Whose) -> bool:

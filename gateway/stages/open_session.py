@@ -5,9 +5,9 @@ A request that names no session is made from outside any (design section 6).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from gateway.model import OUTSIDE, Action, Chat, Kind, Origin, Resource, Session
+from gateway.model import Action, Chat, Kind, Origin, Resource, Session
 from gateway.policy.relations import chat_of
 from gateway.policy.targets import MissingTarget, SessionTarget
 from gateway.sessions.directory import SessionDirectory
@@ -39,8 +39,9 @@ class OpenSession:
         if facts is None:
             turn.require(Action.ENTER, MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, entry.reference))
             raise AssertionError("a missing session is always refused")
-        inside = replace(turn, origin=origin_of(facts.session, entry.kind, tainted=entry.tainted))
-        return replace(inside, entered=inside.require(Action.ENTER, SessionTarget(facts)))
+        turn.origin = origin_of(facts.session, entry.kind, tainted=entry.tainted)
+        turn.entered = turn.require(Action.ENTER, SessionTarget(facts))
+        return turn
 
 
 def origin_of(session: Session, turn_kind: str | None, *, tainted: bool) -> Origin:
@@ -59,6 +60,3 @@ def origin_of(session: Session, turn_kind: str | None, *, tainted: bool) -> Orig
 def _kind(word: str) -> Kind:
     """An unknown kind is treated as a group (design section 2)."""
     return Kind(word) if word in Kind.__members__.values() else Kind.GROUP
-
-
-__all__ = ["OUTSIDE", "Entry", "OpenSession", "origin_of"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from gateway.errors import GatewayError, Unauthenticated
@@ -87,16 +88,16 @@ class RecordAudit:
         if trail.principal is None:
             self._refused_without_tenant(code, trail.surface)
             return
-        await self._sink.record(*self._pending(trail), self._access(trail, effect, code))
+        await self._sink.record(*self._pending(trail), self._access(trail, trail.principal, effect, code))
 
     def _pending(self, trail: Trail) -> list[AuditRecord]:
-        pending = [self._decision(trail, one) for one in trail.decisions[trail.written :]]
+        now = self._clock.now()
+        pending = [_decision(trail, one, now) for one in trail.decisions[trail.written :]]
         trail.written = len(trail.decisions)
         return pending
 
-    def _access(self, trail: Trail, effect: str, code: str) -> AuditRecord:
-        principal, requester = trail.principal, trail.requester
-        assert principal is not None  # noqa: S101 - `_finish` asked
+    def _access(self, trail: Trail, principal: Principal, effect: str, code: str) -> AuditRecord:
+        requester = trail.requester
         return AuditRecord(
             at=self._clock.now(),
             kind="access",
@@ -114,33 +115,34 @@ class RecordAudit:
             decision=trail.last_decision,
         )
 
-    def _decision(self, trail: Trail, decision: Decision) -> AuditRecord:
-        requester, question, verdict = trail.requester, decision.question, decision.verdict
-        assert requester is not None  # noqa: S101 - nothing is decided before the requester is known
-        return AuditRecord(
-            at=self._clock.now(),
-            kind="decision",
-            tenant=requester.tenant,
-            request=trail.request,
-            surface=trail.surface,
-            operation=trail.operation,
-            effect="allow" if verdict.allowed else "deny",
-            code=verdict.code,
-            epoch=decision.epoch,
-            profile=requester.profile.id,
-            principal=_name_of(requester.principal),
-            agent=question.agent,
-            session=trail.session,
-            action=question.action,
-            resource=question.resource,
-            relation=question.relation,
-            whose=question.whose,
-            chat=question.chat,
-            subjects=tuple(sorted(decision.subjects)),
-            target=decision.target,
-            rule=verdict.rule,
-            decision=decision.id,
-        )
+
+def _decision(trail: Trail, decision: Decision, now: datetime) -> AuditRecord:
+    requester, question, verdict = trail.requester, decision.question, decision.verdict
+    assert requester is not None  # noqa: S101 - nothing is decided before the requester is known
+    return AuditRecord(
+        at=now,
+        kind="decision",
+        tenant=requester.tenant,
+        request=trail.request,
+        surface=trail.surface,
+        operation=trail.operation,
+        effect="allow" if verdict.allowed else "deny",
+        code=verdict.code,
+        epoch=decision.epoch,
+        profile=requester.profile.id,
+        principal=_name_of(requester.principal),
+        agent=question.agent,
+        session=trail.session,
+        action=question.action,
+        resource=question.resource,
+        relation=question.relation,
+        whose=question.whose,
+        chat=question.chat,
+        subjects=tuple(sorted(decision.subjects)),
+        target=decision.target,
+        rule=verdict.rule,
+        decision=decision.id,
+    )
 
 
 def _name_of(principal: Principal) -> str:

@@ -11,9 +11,6 @@ from gateway.ports import Clock
 from gateway.stages.record_audit import Trail
 from gateway.turn import Authorize, Turn
 
-MIN_EPOCH_WAIT_S = 2.0
-
-
 class Profiles(Protocol):
     """Finds the profile of a principal."""
 
@@ -24,8 +21,8 @@ class Profiles(Protocol):
 class Freshness(Protocol):
     """Knows the epochs."""
 
-    async def at_least(self, tenant: TenantId, epoch: int, timeout: float) -> int:  # noqa: ASYNC109 - a caller's header
-        """Waits until `epoch` is known here. Raises Unavailable where `timeout` seconds don't do."""
+    async def at_least(self, tenant: TenantId, epoch: int) -> None:
+        """Waits until `epoch` is known here. Raises Unavailable where it does not come in time."""
 
 
 class ResolveProfile:
@@ -51,7 +48,7 @@ class ResolveProfile:
     ) -> Turn:
         """The turn. Raises Unauthenticated, or Unavailable where what is known is too old to decide by."""
         if min_epoch is not None:
-            await self._freshness.at_least(principal.tenant, min_epoch, MIN_EPOCH_WAIT_S)
+            await self._freshness.at_least(principal.tenant, min_epoch)
         requester = await self._profiles.resolve(principal)
         state = await self._states.current(principal.tenant)
         trail.requester = requester

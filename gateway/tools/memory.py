@@ -87,7 +87,7 @@ class MemoryTools:
         target = permit.target
         workspace = self._folders.of(turn.state.agents[target.agent])
         secret = longterm_path(None) if turn.origin.chat is Chat.GROUP else None
-        found = await self._folders.run(lambda: _read(workspace, target.path, secret))
+        found = await self._folders.read(lambda: _read(workspace, target.path, secret))
         if isinstance(found, FileMissing):
             return _not_found(arguments)
         if isinstance(found, FileProblem):

@@ -96,7 +96,7 @@ class PersonalInstructions:
 
     async def _run_read(self, permit: Permit[MemoryTarget], turn: Turn, _arguments: Reading) -> Instructions:
         workspace = self._folders.of(turn.state.agents[permit.target.agent])
-        return await self._folders.run(lambda: read_instructions(workspace, permit.requester.profile.id))
+        return await self._folders.read(lambda: read_instructions(workspace, permit.requester.profile.id))
 
     async def _tool_read(
         self, permit: Permit[MemoryTarget], turn: Turn, arguments: InstructionsArguments

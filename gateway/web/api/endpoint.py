@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import ConfigDict
 from starlette.datastructures import QueryParams
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from gateway.errors import Fault, GatewayError, Invalid
+from gateway.errors import GatewayError, Invalid
 from gateway.model import Requester
 from gateway.pipeline import Call, Pipeline
 from gateway.stages.authenticate import Credentials
@@ -46,17 +45,24 @@ QueryT = TypeVar("QueryT", bound=Query)
 class Incoming:
     """A request, as the table's readers see it. The body is read only when a reader asks for it."""
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self.path: Mapping[str, str] = request.path_params
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._scope = scope
+        self._receive = receive
+        self.path: Mapping[str, str] = scope["path_params"]
 
-    def header(self, name: str) -> str | None:
-        """One header; the first where there are several."""
-        return self._request.headers.get(name)
+    def header(self, name: bytes) -> str | None:
+        """One header, by its lower-case name; the first where there are several."""
+        return next(iter(self.headers(name)), None)
+
+    def headers(self, name: bytes) -> tuple[str, ...]:
+        """Every header of that lower-case name."""
+        return tuple(value.decode("latin-1") for key, value in self._scope["headers"] if key == name)
 
     def query(self, model: type[QueryT]) -> QueryT:
         """The query string. Raises Invalid with every fault, a name given twice among them."""
-        given: QueryParams = self._request.query_params
+        if not self._scope["query_string"]:
+            return model()
+        given = QueryParams(self._scope["query_string"])
         items = given.multi_items()
         if len(items) != len(given):
             raise Invalid.of("query", "once", "Give each parameter once.")
@@ -64,12 +70,22 @@ class Incoming:
 
     async def body(self, model: type[Arguments]) -> Any:
         """The JSON body. Raises Invalid with every fault."""
-        raw = await self._request.body()
         try:
-            data = orjson.loads(raw)
+            data = orjson.loads(await self._whole_body())
         except orjson.JSONDecodeError:
-            raise Invalid([Fault(field="body", rule="json", message="Send a JSON object.")]) from None
+            raise Invalid.of("body", "json", "Send a JSON object.") from None
         return parse(model, data)
+
+    async def _whole_body(self) -> bytes:
+        """All of it; the edge has bounded it. Raises Invalid where the caller went away in the middle."""
+        chunks = []
+        while True:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise Invalid.of("body", "complete", "The request ended before its body did.")
+            chunks.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                return b"".join(chunks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +139,12 @@ class EndpointApp:
         """Answers one request."""
         begun = perf_counter()
         trail = Trail(request_id_of(scope), SURFACE, self._endpoint.operations[0].name)
-        response = await self._answer(Request(scope, receive), trail)
+        response = await self._answer(Incoming(scope, receive), trail)
         await response(scope, receive, send)
         self._metrics.request(trail.operation, response.status_code, perf_counter() - begun)
 
-    async def _answer(self, request: Request, trail: Trail) -> Response:
-        endpoint, incoming = self._endpoint, Incoming(request)
+    async def _answer(self, incoming: Incoming, trail: Trail) -> Response:
+        endpoint = self._endpoint
 
         async def arguments() -> Any:
             incoming.query(endpoint.query)
@@ -139,11 +155,11 @@ class EndpointApp:
 
         try:
             call = Call(
-                credentials=Credentials(tuple(request.headers.getlist("authorization"))),
+                credentials=Credentials(incoming.headers(b"authorization")),
                 arguments=arguments,
                 operation=endpoint.select,
                 entry=entry,
-                min_epoch=_min_epoch(incoming.header("gateway-min-epoch")),
+                min_epoch=_min_epoch(incoming.header(b"gateway-min-epoch")),
             )
             result = await self._pipeline.run(call, trail)
             answered = Answered(
@@ -153,9 +169,9 @@ class EndpointApp:
         except GatewayError as error:
             response = problem(error, trail.request)
         if trail.requester is not None:
-            response.headers["Gateway-Epoch"] = str(trail.epoch)
+            response.raw_headers.append((b"gateway-epoch", str(trail.epoch).encode()))
         if trail.last_decision is not None:
-            response.headers["Gateway-Decision"] = trail.last_decision
+            response.raw_headers.append((b"gateway-decision", trail.last_decision.encode()))
         return response
 
 

@@ -273,7 +273,7 @@ def _instructions(catalogue: Catalogue) -> tuple[Endpoint, ...]:
         return Reading(incoming.path["agent"])
 
     async def saving(incoming: Incoming) -> Saving:
-        expected = _expected(incoming.header("if-match"), incoming.header("if-none-match"))
+        expected = _expected(incoming.header(b"if-match"), incoming.header(b"if-none-match"))
         body = await incoming.body(InstructionsBody)
         return Saving(incoming.path["agent"], body.content, expected)
 
