@@ -131,20 +131,20 @@ class EndpointApp:
     """An endpoint as an ASGI app."""
 
     def __init__(self, endpoint: Endpoint, pipeline: Pipeline, metrics: Metrics) -> None:
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._pipeline = pipeline
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         begun = perf_counter()
-        trail = Trail(request_id_of(scope), SURFACE, self._endpoint.operations[0].name)
+        trail = Trail(request_id_of(scope), SURFACE, self.endpoint.operations[0].name)
         response = await self._answer(Incoming(scope, receive), trail)
         await response(scope, receive, send)
         self._metrics.request(trail.operation, response.status_code, perf_counter() - begun)
 
     async def _answer(self, incoming: Incoming, trail: Trail) -> Response:
-        endpoint = self._endpoint
+        endpoint = self.endpoint
 
         async def arguments() -> Any:
             incoming.query(endpoint.query)
