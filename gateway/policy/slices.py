@@ -1,20 +1,20 @@
-"""Turns the few rows that can match for one subject set and agent into memoised answers of a Casbin enforcer."""
+"""Turns the few rows that can match for one subject set, agent and resource into memoised answers of Casbin."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import product
 from typing import Final
 
 from gateway.model import Action, Chat, Relation, Resource, Verdict, Whose
 from gateway.policy.casbin_model import CompiledModel, HeldSubjects, SliceEnforcer
-from gateway.policy.rows import ACTION_WORDS, ALLOW, Row, covers_resource
+from gateway.policy.rows import ACTION_WORDS, ALLOW, Row
 
-Facts = tuple[Resource, Relation, Whose, Chat, Action]  # a question within a slice: all but the agent
-Cell = tuple[Resource, Relation, Whose]
+Facts = tuple[Relation, Whose, Chat, Action]  # a question within a slice: all but the agent and the resource
 
-MOST_ANSWERS: Final = 512
+MOST_ANSWERS: Final = 256
 EMPTY_POLICY: Final = Verdict(allowed=False, code="empty_policy", rule=None)
 NO_MATCHING_ROW: Final = Verdict(allowed=False, code="no_matching_row", rule=None)
 
@@ -37,12 +37,13 @@ class LoopThread:
 
 
 class Slice:
-    """The rows for one subject set and one agent, as they stand from `since` until before `ends`."""
+    """The rows for one subject set, agent and resource, as they stand from `since` until before `ends`."""
 
     __slots__ = (
         "_agent",
         "_enforcer",
         "_nothing",
+        "_resource",
         "_rows",
         "_rules",
         "_subjects",
@@ -50,6 +51,7 @@ class Slice:
         "answers",
         "ends",
         "since",
+        "timeless",
     )
 
     def __init__(
@@ -59,6 +61,7 @@ class Slice:
         *,
         subjects: frozenset[str],
         agent: str,
+        resource: Resource,
         model: CompiledModel,
         nothing: Verdict,
         thread: LoopThread,
@@ -66,11 +69,13 @@ class Slice:
         ends = [row.until for row in rows if row.until is not None]
         self.since = max((end for end in ends if end <= now), default=None)
         self.ends = min((end for end in ends if end > now), default=None)
+        self.timeless = not ends
         self.answers: dict[Facts, Verdict] = {}
         self._rows = tuple(sorted((row for row in rows if row.live(now)), key=lambda row: row.line))
         self._rules = {row.values: row.rule for row in reversed(self._rows)}
         self._subjects = HeldSubjects(subjects)
         self._agent = agent
+        self._resource = str(resource)
         self._nothing = nothing
         self._thread = thread
         # Casbin runs its matcher once over empty fields when it has no rows; a slice without rows never asks it.
@@ -85,7 +90,7 @@ class Slice:
         if self._enforcer is None:
             return self._nothing
         self._thread.check()
-        allowed, row = self._enforcer.enforce_ex(self._subjects, self._agent, *map(str, facts))
+        allowed, row = self._enforcer.enforce_ex(self._subjects, self._agent, self._resource, *map(str, facts))
         verdict = self._verdict(allowed, tuple(row))
         if len(self.answers) >= MOST_ANSWERS:
             del self.answers[next(iter(self.answers))]
@@ -97,21 +102,14 @@ class Slice:
             return NO_MATCHING_ROW
         return Verdict(allowed, "allowed" if allowed else "denied_by_row", self._rules[row])
 
-    def could_ever(self, resource: Resource, action: Action) -> bool:
-        """Whether some row allows this action on this resource under any relation, ownership or place."""
+    def could_ever(self, action: Action) -> bool:
+        """Whether some row allows this action under any relation, ownership or place."""
         words = ACTION_WORDS[action]
-        return any(
-            row.effect == ALLOW and row.action in words and covers_resource(row.resource, resource)
-            for row in self._rows
-        )
+        return any(row.effect == ALLOW and row.action in words for row in self._rows)
 
-
-def allowed_cells(decide: Callable[[Facts], Verdict], chat: Chat, action: Action) -> frozenset[Cell]:
-    """The cells of session resources that `decide` allows, each asked like a single read (design section 7)."""
-    return frozenset(
-        (resource, relation, whose)
-        for resource in (Resource.SESSION_PRIVATE, Resource.SESSION_SHARED)
-        for relation in Relation
-        for whose in Whose
-        if decide((resource, relation, whose, chat, action)).allowed
-    )
+    def cells(self, chat: Chat, action: Action) -> Iterator[tuple[Relation, Whose]]:
+        """The (relation, whose) on which `action` is allowed, each asked like a single read (design section 7)."""
+        for relation, whose in product(Relation, Whose):
+            facts = (relation, whose, chat, action)
+            if (self.answers.get(facts) or self.ask(facts)).allowed:
+                yield relation, whose

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import bisect
 import copy
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import product
 from typing import Final
 
-from gateway.model import Action, Chat, Question, Resource, Verdict
+from gateway.model import Action, Chat, Question, Relation, Resource, Verdict, Whose
 from gateway.policy.casbin_model import CompiledModel
 from gateway.policy.documents import Document
 from gateway.policy.inheritance import Inheritance
-from gateway.policy.rows import ANY, Row
-from gateway.policy.slices import EMPTY_POLICY, NO_MATCHING_ROW, Cell, LoopThread, Slice, allowed_cells
+from gateway.policy.rows import ANY, Row, covers_resource
+from gateway.policy.slices import EMPTY_POLICY, NO_MATCHING_ROW, LoopThread, Slice
 
-MOST_SLICES: Final = 1024
+SliceKey = tuple[frozenset[str], str, Resource]  # subjects that the document names, agent (or *), resource
+
+MOST_SLICES: Final = 2048
+_SESSIONS: Final = (Resource.SESSION_PRIVATE, Resource.SESSION_SHARED)
 
 
 class Snapshot:
@@ -39,7 +44,7 @@ class Snapshot:
         self._nothing = NO_MATCHING_ROW if document.rows else EMPTY_POLICY
         self._model = CompiledModel()
         self._thread = LoopThread()
-        self._slices: dict[tuple[frozenset[str], str], Slice] = {}
+        self._slices: dict[SliceKey, Slice] = {}
 
     @property
     def expires_at(self) -> datetime | None:
@@ -64,38 +69,59 @@ class Snapshot:
         Codes: `allowed`, `denied_by_row`, `no_matching_row`, `empty_policy`.
         Raises RuntimeError when asked from a second thread.
         """
-        part = self._slice(subjects, question.agent, now)
-        facts = (question.resource, question.relation, question.whose, question.chat, question.action)
+        # `_key`, `_slice` written out: this is the path of every decision.
+        agent = question.agent if question.agent in self._agents else ANY
+        part = self._slices.get((subjects & self._named, agent, question.resource))
+        if part is None or not (part.timeless or part.holds_at(now)):
+            part = self._cut(subjects, question.agent, question.resource, now)
+        facts = (question.relation, question.whose, question.chat, question.action)
         return part.answers.get(facts) or part.ask(facts)
 
     def could_ever(
         self, subjects: frozenset[str], agent: str, resource: Resource, action: Action, now: datetime
     ) -> bool:
         """Whether a live row could ever allow this; where none could, the function may be named as lacking."""
-        return self._slice(subjects, agent, now).could_ever(resource, action)
+        return self._slice(subjects, agent, resource, now).could_ever(action)
 
-    def cells(self, subjects: frozenset[str], agent: str, chat: Chat, action: Action, now: datetime) -> frozenset[Cell]:
+    def cells(
+        self, subjects: frozenset[str], agent: str, chat: Chat, action: Action, now: datetime
+    ) -> frozenset[tuple[Resource, Relation, Whose]]:
         """The (resource, relation, whose) of sessions on which `action` is allowed, for a list or a search."""
-        part = self._slice(subjects, agent, now)
-        return allowed_cells(lambda facts: part.answers.get(facts) or part.ask(facts), chat, action)
+        return frozenset(
+            (resource, relation, whose)
+            for resource in _SESSIONS
+            for relation, whose in self._slice(subjects, agent, resource, now).cells(chat, action)
+        )
 
-    def _slice(self, subjects: frozenset[str], agent: str, now: datetime) -> Slice:
-        # Who the document does not name falls out here, so a million plain members share one slice.
-        key = (subjects & self._named, agent if agent in self._agents else ANY)
-        part = self._slices.get(key)
-        if part is not None and ((part.ends is None and part.since is None) or part.holds_at(now)):
-            return part
-        return self._cut(key, now)
+    def _slice(self, subjects: frozenset[str], agent: str, resource: Resource, now: datetime) -> Slice:
+        part = self._slices.get(self._key(subjects, agent, resource))
+        return part if part is not None and part.holds_at(now) else self._cut(subjects, agent, resource, now)
 
-    def _cut(self, key: tuple[frozenset[str], str], now: datetime) -> Slice:
-        named, agent = key
+    def _key(self, subjects: frozenset[str], agent: str, resource: Resource) -> SliceKey:
+        """Who and what the document does not name falls out, so a million plain members share one slice."""
+        return subjects & self._named, agent if agent in self._agents else ANY, resource
+
+    def _cut(self, subjects: frozenset[str], agent: str, resource: Resource, now: datetime) -> Slice:
+        """Makes the slice, in place of one whose rows have ended, or of the oldest where there are too many."""
+        key = self._key(subjects, agent, resource)
+        named, place, _ = key
         held = self._roles.closed(named)
-        rows = [row for subject in held for place in {agent, ANY} for row in self._index.get((subject, place), ())]
         part = Slice(
-            rows, now, subjects=held, agent=agent, model=self._model, nothing=self._nothing, thread=self._thread
+            [row for row in self._rows_of(held, place) if covers_resource(row.resource, resource)],
+            now,
+            subjects=held,
+            agent=place,
+            resource=resource,
+            model=self._model,
+            nothing=self._nothing,
+            thread=self._thread,
         )
         self._slices.pop(key, None)
         if len(self._slices) >= MOST_SLICES:
             del self._slices[next(iter(self._slices))]
         self._slices[key] = part
         return part
+
+    def _rows_of(self, subjects: frozenset[str], agent: str) -> Iterator[Row]:
+        for subject, place in product(subjects, {agent, ANY}):
+            yield from self._index.get((subject, place), ())

@@ -13,7 +13,7 @@ from gateway.policy.documents import Document, lint, parse
 from gateway.policy.inheritance import Inheritance
 from gateway.policy.lockout import publishable
 from gateway.policy.plain import PlainEnforcer
-from gateway.policy.rows import ACTION_WORDS, Row
+from gateway.policy.rows import ACTION_WORDS, Link, Row
 from gateway.policy.shipped import shipped
 from gateway.policy.snapshot import Snapshot
 from gateway.policy.suites import Suite, check_suite, checks_of, read_suite, run_suite, subjects_of
@@ -68,7 +68,8 @@ def test_every_row_matters_to_some_suite(name: str) -> None:
     document = parse(shipped(name))
     lines = shipped(name).split("\n")
     unnoticed = []
-    for row in (*document.rows, *document.links):
+    written: tuple[Row | Link, ...] = (*document.rows, *document.links)
+    for row in written:
         subject = row.subject if isinstance(row, Row) else row.child
         for changed in _mutants(lines[row.line - 1]):
             mutant = parse("\n".join([*lines[: row.line - 1], changed, *lines[row.line :]]))

@@ -222,7 +222,7 @@ def test_the_tables_of_answers_stay_bounded_whoever_asks_whatever() -> None:
         assert allowed == (fact[0].startswith("session/") and fact[4] != "impersonate")
     count, answers = policy.remembered
     assert count == snapshot.MOST_SLICES
-    assert answers < snapshot.MOST_SLICES + slices.MOST_ANSWERS
+    assert answers < snapshot.MOST_SLICES + 2 * slices.MOST_ANSWERS  # only two resources have a row
 
 
 def test_casbin_is_asked_on_one_thread_alone() -> None:
