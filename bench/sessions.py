@@ -17,6 +17,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from gateway.model import OUTSIDE, Chat, Origin, ProfileId, Relation, Resource, 
 from gateway.ports import SessionFilter
 
 PAGE = 100
+WARM_UP = 3
 MODES = {
     "self": (Relation.SELF,),
     "tree": (Relation.SELF, Relation.CHILD, Relation.CHILD_CROSS),
@@ -71,21 +73,34 @@ def _scope(
     return Scope(profile, origin, cells)
 
 
-async def measure(path: Path, count: int, repeats: int, *, kept: bool) -> dict[str, float]:
-    """The median time of each case in milliseconds; makes the population where none is kept."""
-    async with Database(path) as database:
-        populated = await (reopened(database, count) if kept else populate(database, count))
-        store = SqlSessions(database)
-        return {case.name: await _time(store, case, repeats) for case in cases(populated)}
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One store that is measured."""
+
+    store: SqlSessions
+    scopes: dict[str, Scope]
 
 
-async def _time(store: SqlSessions, case: Case, repeats: int) -> float:
-    times = []
-    for _ in range(repeats + 3):
-        started = time.perf_counter()
-        await store.list(TENANT, case.scope, ALL, limit=PAGE, cursor=None)
-        times.append(time.perf_counter() - started)
-    return statistics.median(times[3:]) * 1000
+async def open_place(stack: AsyncExitStack, file: Path, count: int, *, kept: bool) -> Place:
+    """Opens the store in `file`, and makes its population where none is kept."""
+    database = await stack.enter_async_context(Database(file))
+    populated = await (reopened(database, count) if kept else populate(database, count))
+    return Place(SqlSessions(database), {case.name: case.scope for case in cases(populated)})
+
+
+async def measure(places: list[Place], repeats: int) -> list[dict[str, float]]:
+    """The median time of each case in milliseconds, for each place.
+
+    The places take turns, so that whatever else the machine does meanwhile weighs on all of them alike.
+    """
+    times: list[dict[str, list[float]]] = [{name: [] for name in place.scopes} for place in places]
+    for name in places[0].scopes:
+        for _ in range(repeats + WARM_UP):
+            for place, taken in zip(places, times, strict=True):
+                started = time.perf_counter()
+                await place.store.list(TENANT, place.scopes[name], ALL, limit=PAGE, cursor=None)
+                taken[name].append(time.perf_counter() - started)
+    return [{name: statistics.median(one[WARM_UP:]) * 1000 for name, one in taken.items()} for taken in times]
 
 
 def _report(sizes: list[int], measured: list[dict[str, float]], *, as_json: bool) -> str:
@@ -117,7 +132,9 @@ def _machine() -> dict[str, object]:
 async def _run(folder: Path, sizes: list[int], repeats: int) -> list[dict[str, float]]:
     files = {size: folder / f"{size}.db" for size in sizes}
     kept = {size: await asyncio.to_thread(file.exists) for size, file in files.items()}
-    return [await measure(files[size], size, repeats, kept=kept[size]) for size in sizes]
+    async with AsyncExitStack() as stack:
+        places = [await open_place(stack, files[size], size, kept=kept[size]) for size in sizes]
+        return await measure(places, repeats)
 
 
 def main() -> None:

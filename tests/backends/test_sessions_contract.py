@@ -93,6 +93,17 @@ async def test_a_child_has_the_people_and_the_owner_of_its_root_at_this_moment(s
     assert [one.id for one in page.items] == [child.id]
 
 
+async def test_the_participants_of_many_roots_are_read_together(stores: Stores) -> None:
+    """ports.Sessions.participants."""
+    first, second = a_group("A"), a_group("B", BOB)
+    await stores.sessions.create(first, [ALICE, BOB])
+    await stores.sessions.create(second, [BOB])
+    found = await stores.sessions.participants(ACME, [first.id, second.id, SessionId("ses_none")])
+    people = {root: [one.profile for one in rows] for root, rows in found.items()}
+    assert people == {first.id: [ALICE, BOB], second.id: [BOB], "ses_none": []}
+    assert (await stores.sessions.participants(GLOBEX, [first.id]))[first.id] == ()
+
+
 async def test_leaving_ends_access_and_who_joins_later_reads_from_their_joining_on(stores: Stores) -> None:
     """Design section 6, owner and participants."""
     root = a_group("A")
