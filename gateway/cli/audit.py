@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -166,12 +167,18 @@ async def _export(desk: Desk, wanted: Reading) -> Page[StoredRecord]:
     return page
 
 
-def _new_file(target: Path) -> BinaryIO:
-    """A file that was not there, for its owner alone. Raises Invalid."""
+@contextmanager
+def _new_file(target: Path) -> Iterator[BinaryIO]:
+    """A file that was not there, for its owner alone; gone again if the export fails. Raises Invalid."""
     try:
-        return os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+        descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except OSError as error:
         raise Invalid.of("--output", "new_file", f"{target} can't be made: {error.strerror}.") from error
+    with ExitStack() as undo:
+        undo.callback(target.unlink, missing_ok=True)
+        with os.fdopen(descriptor, "wb") as lines:
+            yield lines
+        undo.pop_all()
 
 
 def _print_page(listed: dict[str, Any]) -> None:

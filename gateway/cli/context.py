@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from gateway.cli import output
 from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, TenantName
@@ -13,30 +9,25 @@ from gateway.cli.running import at_desk
 from gateway.cli.sessions import Reference
 from gateway.operations.context import ContextBody, OfSession
 from gateway.stages.open_session import Entry
-from gateway.tools.arguments import parse
 from gateway.web.api import shapes
 from gateway.web.api.shapes import ContextShape
 
 
 def context(
     session: Reference,
-    kind: Annotated[
-        str | None, typer.Option("--kind", help="Of this turn; 'group' narrows a private session for it.")
-    ] = None,
     config: Config = None,
     tenant: TenantName = None,
     as_json: AsJson = False,
 ) -> None:
     """Assembles what a turn of yours in this session would see: which files are in, which are out and why, the text."""
-    wanted = {"turn": {"kind": kind}}
     with refusals():
         found = at_desk(
             config,
             tenant,
             lambda desk: desk.ask(
                 desk.catalogue.context,
-                lambda: OfSession(session, parse(ContextBody, wanted)),
-                entry=Entry(session, kind=kind),
+                lambda: OfSession(session, ContextBody()),
+                entry=Entry(session),
             ),
         )
         output.show(as_json, shapes.context(found.session, found.context, found.epoch), _print)

@@ -43,12 +43,23 @@ def serve(
     with refusals():
         settings = _settings(config, {"--host": host, "--port": port, "--demo": None if demo is None else str(demo)})
         loggers = configure(settings)
-        logging.basicConfig(handlers=[LibraryLines(loggers)], force=True)
         with (
+            _library_lines(loggers),
             _bound(settings.server.host, settings.server.port) as listener,
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
             runner.run(_serve(settings, loggers, listener))
+
+
+@contextmanager
+def _library_lines(loggers: Loggers) -> Iterator[None]:
+    """What libraries log becomes our lines, which hold nothing of a request."""
+    handler = LibraryLines(loggers)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 async def _serve(settings: Settings, loggers: Loggers, listener: socket.socket) -> None:

@@ -11,9 +11,7 @@ from gateway.cli import output
 from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, noun
 from gateway.cli.running import Desk, as_operator
-from gateway.errors import Invalid
-from gateway.identity.emails import is_address, is_unambiguous
-from gateway.identity.people import add_first_owner
+from gateway.identity.people import add_first_owner, check_first_owner
 from gateway.model import Tenant, TenantId
 from gateway.operations.people import NewToken, OfPerson, TokenBody
 from gateway.policy.shipped import shipped
@@ -49,10 +47,11 @@ def add_tenant(
 ) -> None:
     """Founds an organisation with the shipped policy, and prints an access token for its first owner, once."""
     with refusals():
-        _check_email(owner)
+        called = owner_name if owner_name is not None else owner.partition("@")[0]
+        check_first_owner(name=called, email=owner)
 
         async def found(gateway: Gateway) -> dict[str, object]:
-            return await _found(gateway, name, owner, owner_name or owner.partition("@")[0])
+            return await _found(gateway, name, owner, called)
 
         output.show(as_json, as_operator(config, found), _print_new)
 
@@ -72,12 +71,6 @@ async def _found(gateway: Gateway, name: str, email: str, called: str) -> dict[s
     added = await gateway.stores.tenants.find(TenantId(tenant))
     assert added is not None  # noqa: S101 - it was founded above
     return {**_shape(added), "owner": shapes.profile(profile), "token": shapes.new_token(made)}
-
-
-def _check_email(email: str) -> None:
-    """Before anything is founded. Raises Invalid."""
-    if not (is_address(email) and is_unambiguous(email)):
-        raise Invalid.of("--owner", "email", "Give one email address, in plain letters.")
 
 
 def _shape(tenant: Tenant) -> dict[str, object]:

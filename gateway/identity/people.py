@@ -140,12 +140,17 @@ class People:
                 return False
 
 
+def check_first_owner(*, name: str, email: str) -> None:
+    """Raises Invalid where `add_first_owner` would: so that a tenant is founded with its owner, or not at all."""
+    _refuse([*_name_faults(name), *_email_faults([email])])
+
+
 async def add_first_owner(identities: Identities, clock: Clock, tenant: TenantId, *, name: str, email: str) -> Profile:
     """The first owner of a tenant that has nobody yet (`gateway tenants add NAME --owner EMAIL`).
 
     Raises Invalid; Conflict where the tenant has people already: then its owners decide.
     """
-    _refuse([*_name_faults(name), *_email_faults([email])])
+    check_first_owner(name=name, email=email)
     if await identities.count_people(tenant):
         raise Conflict("This tenant has people already. One of its owners can add another.")
     profile = _new_profile(tenant, clock, name=name, emails=[email], roles=[OWNERSHIP], kind=PERSON)

@@ -1,0 +1,163 @@
+"""`gateway policy`: lint and test without a gateway; publish, history, rollback, explain through the pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.policy.shipped import shipped
+from tests.terminal import Terminal
+
+POLICIES = Path(__file__).parents[2] / "policies"
+FAULTY = "p, role:member, flight, session/private, everything, own, private, read, allow\np, role:member\n"
+
+
+def _publish(terminal: Terminal, text: str, base: int, who: str | None = "erin") -> tuple[int, str]:
+    file = Path("new.csv")
+    file.write_text(text, encoding="utf-8")
+    answer = terminal.run("policy", "publish", str(file), "--base", str(base), "--comment", "Try it.", who=who)
+    return answer.code, answer.err
+
+
+def test_lint_names_every_fault_with_its_place(terminal: Terminal) -> None:
+    """Design section 7: every fault with its line, before Casbin sees it. Exit code 1; it needs no settings."""
+    faulty = Path("faulty.csv")
+    faulty.write_text(FAULTY, encoding="utf-8")
+
+    found = terminal.run("policy", "lint", str(faulty), "--json")
+    printed = terminal.run("policy", "lint", str(faulty), env={"GATEWAY_SERVER__PORT": "nonsense"})
+    good = terminal.run("policy", "lint", str(POLICIES / "default.csv"))
+
+    assert (found.code, printed.code, good.code) == (1, 1, 0), good.out
+    assert [(one["line"], one["field"]) for one in found.json["faults"]] == [(1, "text"), (2, "text")]
+    assert "faulty.csv:1:" in printed.out
+    assert "faulty.csv:2:" in printed.out
+    assert good.out.endswith("default.csv: 0 faults, 0 warnings\n")
+    demo = terminal.run("policy", "lint", str(POLICIES / "demo" / "visibility.csv"))
+    assert demo.code == 0
+    assert "warning: This deny also holds for" in demo.out
+
+
+def test_a_file_that_cant_be_read_is_named(terminal: Terminal) -> None:
+    """Bytes that are not UTF-8 are a fault of the document; a file that is not there is wrong use."""
+    Path("bytes.csv").write_bytes(b"p, role:member\xff")
+
+    not_text = terminal.run("policy", "lint", "bytes.csv")
+
+    assert not_text.code == 1
+    assert "bytes.csv is not UTF-8" in not_text.err
+    assert terminal.run("policy", "lint", "missing.csv").code == 2
+
+
+def test_suites_run_from_files_and_folders(terminal: Terminal, tmp_path: Path) -> None:
+    """A pair left out must be denied; a suite that can't be read fails and does not stop the others."""
+    good = terminal.run("policy", "test", str(POLICIES / "tests"))
+    assert good.code == 0, good.out
+    assert "default.yaml: " in good.out
+
+    suites = tmp_path / "suites"
+    suites.mkdir()
+    (suites / "a.yaml").write_text("people: {alice: [role:nobody]}\n", encoding="utf-8")
+    (suites / "b.yaml").write_text(
+        "rows: ''\npeople:\n  alice: [role:member]\ncases:\n"
+        "  - [alice, flight, session/private, self, own, private, history, allow]\n",
+        encoding="utf-8",
+    )
+    failed = terminal.run("policy", "test", str(suites), "--json")
+    (tmp_path / "empty").mkdir()
+    empty = terminal.run("policy", "test", str(tmp_path / "empty"))
+
+    assert failed.code == 1
+    assert [(one["checks"], len(one["failures"])) for one in failed.json["suites"]] == [(0, 1), (1, 1)]
+    assert "alice should be allowed history" in terminal.run("policy", "test", str(suites)).out
+    assert (empty.code, empty.out) == (2, "")
+
+
+def test_a_document_is_shown_changed_and_published(terminal: Terminal) -> None:
+    """Publishing is in force at once, and only on the version that it was based on."""
+    shown = terminal.run("policy", "show")
+    assert shown.out == shipped("demo/visibility.csv")
+    assert terminal.run("policy", "show", "--json", who="erin").json == terminal.rest(
+        "GET", "/v1/admin/policy", who="erin"
+    )
+    row = "p, role:member, flight, session/shared, all, any, *, list, deny\n"
+    assert terminal.demo.group in terminal.run("sessions", "list", who="bob").out
+
+    published = _publish(terminal, shown.out + row, 1)
+    stale = _publish(terminal, shown.out, 1)
+
+    assert published == (0, "")
+    assert stale[0] == 1
+    assert stale[1].startswith("gateway: ")
+    assert terminal.demo.group not in terminal.run("sessions", "list", who="bob").out
+    history = terminal.run("policy", "history", "--json", who="erin")
+    assert [one["version"] for one in history.json["items"]] == [2, 1]
+    assert history.json == terminal.rest("GET", "/v1/admin/policy/versions", who="erin")
+    assert "Try it." in terminal.run("policy", "history").out
+
+
+def test_a_document_with_faults_is_not_published(terminal: Terminal) -> None:
+    """Exit code 1 with every fault; wrong use of an option is 2; a member is refused."""
+    faulty = _publish(terminal, FAULTY, 1)
+    lockout = _publish(terminal, "p, role:member, *, session/*, agent, shared, private, *, allow\n", 1)
+    no_comment = terminal.run("policy", "publish", str(POLICIES / "default.csv"), "--base", "1", "--comment", "")
+    no_base = terminal.run("policy", "publish", str(POLICIES / "default.csv"), "--comment", "x")
+    member = _publish(terminal, shipped("default.csv"), 1, who="alice")
+
+    assert faulty[0] == lockout[0] == 1
+    assert "  text, line 1, column " in faulty[1]
+    assert "  text, line 2" in faulty[1]
+    assert "nobody who is owner or admin could publish" in lockout[1]
+    assert (no_comment.code, no_base.code, member[0]) == (2, 2, 3)
+    assert "  comment: " in no_comment.err
+    assert terminal.run("policy", "show", "--json").json["version"] == 1
+
+
+def test_a_rollback_publishes_the_old_text_as_a_new_version(terminal: Terminal) -> None:
+    """History is never rewritten; a version that is not there is refused."""
+    assert _publish(terminal, shipped("default.csv"), 1)[0] == 0
+
+    back = terminal.run("policy", "rollback", "1", "--json", who="erin")
+    missing = terminal.run("policy", "rollback", "9")
+    member = terminal.run("policy", "rollback", "2", who="alice")
+
+    assert back.code == 0, back.err
+    assert (back.json["version"], back.json["text"]) == (3, shipped("demo/visibility.csv"))
+    assert (missing.code, member.code) == (3, 3)
+    assert terminal.run("policy", "show", "--json").json["version"] == 3
+    assert "Version 4 is in force" in terminal.run("policy", "rollback", "2").out
+
+
+@pytest.mark.parametrize("who", ["erin", "audrey", None])
+def test_a_refusal_can_be_looked_up_by_who_reads_the_audit(terminal: Terminal, who: str | None) -> None:
+    """Design section 7: denied looks like missing; the reason is in the admin's view of the decision id."""
+    refused = terminal.run("sessions", "show", terminal.demo.private, who="bob")
+    decision = refused.err.split("gateway policy explain ")[1].strip()
+    assert "no_matching_row" not in refused.err
+
+    explained = terminal.run("policy", "explain", decision, who=who)
+    shown = terminal.run("policy", "explain", decision, "--json", who=who)
+
+    assert explained.out.startswith("Denied: no_matching_row\n")
+    assert terminal.demo.private in explained.out
+    assert (shown.json["action"], shown.json["whose"], shown.json["profile"]) == (
+        "status",
+        "other",
+        terminal.ids["bob"],
+    )
+    listed = terminal.rest("GET", f"/v1/admin/audit?decision={decision}&kind=decision", who="audrey")
+    assert listed["items"] == [shown.json]
+
+
+def test_a_decision_is_explained_to_nobody_else(terminal: Terminal) -> None:
+    """The person who was refused does not learn the rule; a decision that is not there is refused too."""
+    refused = terminal.run("sessions", "show", terminal.demo.private, who="bob")
+    decision = refused.err.split("gateway policy explain ")[1].strip()
+
+    asked = terminal.run("policy", "explain", decision, who="bob")
+    missing = terminal.run("policy", "explain", decision[:-1] + "!", who="audrey")
+
+    assert (asked.code, asked.out, missing.code, missing.out) == (3, "", 3, "")
+    allowed = terminal.run("sessions", "list", who="bob")
+    assert allowed.code == 0
