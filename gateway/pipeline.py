@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from gateway.errors import NotFound
+from gateway.errors import GatewayError, NotFound
 from gateway.model import Principal
 from gateway.stages.assemble_context import AssembleContext
 from gateway.stages.authenticate import Authenticate, Credentials
@@ -26,7 +26,7 @@ class Call:
     arguments: Callable[[], Awaitable[object]]
     operation: Callable[[object], AnyOperation]  # which one the arguments ask for
     entry: Callable[[object], Entry | None]  # which session it is made from, once the arguments are read
-    min_epoch: int | None = None
+    min_epoch: Callable[[], int | None] = lambda: None  # what the caller has seen already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Pipeline:
 
     async def _path(self, call: Call, trail: Trail) -> object:
         trail.principal = await self.authenticate(call.credentials)
-        arguments = await call.arguments()
+        arguments = await self._arguments(call, trail, trail.principal)
         operation = call.operation(arguments)
         trail.operation = operation.name
         entry = call.entry(arguments)
@@ -63,9 +63,17 @@ class Pipeline:
             return operation.absent(arguments)
         return await self.call_tool(permit, turn, operation, arguments, trail)
 
+    async def _arguments(self, call: Call, trail: Trail, principal: Principal) -> object:
+        """What was sent. Somebody whose profile is not active is told that, and not what is wrong with it."""
+        try:
+            return await call.arguments()
+        except GatewayError:
+            await self._open(call, trail, principal, None)
+            raise
+
     async def _open(self, call: Call, trail: Trail, principal: Principal, entry: Entry | None) -> Turn:
         async def renew() -> Turn:
             return await self._open(call, trail, await self.authenticate(call.credentials), entry)
 
-        turn = await self.resolve_profile(principal, trail, renew, call.min_epoch)
+        turn = await self.resolve_profile(principal, trail, renew, call.min_epoch())
         return await self.open_session(turn, entry)

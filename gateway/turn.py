@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from gateway.errors import Unauthenticated
+from gateway.errors import NotFound, Unauthenticated
 from gateway.model import Action, Agent, AgentName, Context, Decision, Origin, Requester, Resource, TenantId
 from gateway.policy.permit import Permit
 from gateway.policy.states import TenantState
-from gateway.policy.targets import SessionsTarget, SessionTarget, SingleTarget
+from gateway.policy.targets import MemoryTarget, SessionsTarget, SessionTarget, SingleTarget
 
 SingleT = TypeVar("SingleT", bound=SingleTarget)
 
@@ -89,9 +89,13 @@ class Turn:
     async def confirm(self, permit: Permit[SingleTarget]) -> None:
         """Asks everything that gave `permit` once more, just before its effect can no longer be taken back.
 
-        Raises Unauthenticated where the credential or the profile is another by now, NotFound where the policy is.
+        Raises Unauthenticated where the credential or the profile is another by now, NotFound where the policy is, or
+        where the agent is gone.
         """
         again = await self.renew()
         if again.requester.profile.id != self.requester.profile.id:
             raise Unauthenticated("Your account changed while this was saved.", reason="profile_changed")
-        again.require(permit.decision.question.action, permit.target)
+        target = permit.target
+        if isinstance(target, MemoryTarget) and again.agent(target.agent) is None:
+            raise NotFound
+        again.require(permit.decision.question.action, target)

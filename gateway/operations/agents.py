@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 from zoneinfo import available_timezones
 
 from pydantic import Field
 
-from gateway.errors import Fault, Invalid, NotFound
+from gateway.errors import Conflict, Fault, Invalid, NotFound
 from gateway.keys import is_name
 from gateway.model import Action, Agent, AgentName, Resource
 from gateway.operations.found import function
@@ -86,15 +87,20 @@ class AgentOperations:
 
     async def _run_add(self, permit: Permit[FunctionTarget], _turn: Turn, body: AgentBody) -> Agent:
         """Raises Invalid with every fault, Conflict where the name or the folder belongs to an agent already."""
-        agent = _agent(permit, body)
-        await self._agents.add(agent, self._clock.now())
+        agent = _agent(permit, body, await self._folders.run(available_timezones))
+        if any(
+            agent.name == one.name or agent.workspace == one.workspace for one in await self._agents.all(agent.tenant)
+        ):
+            raise Conflict("An agent has that name or that folder already. Choose another.")
+        # The folder first: an agent whose folder could not be made would be there and refuse every turn.
         await self._folders.run(
             lambda: scaffold(self._folders.root / agent.tenant, agent.workspace, agent.name, agent.title)
         )
+        await self._agents.add(agent, self._clock.now())
         return agent
 
 
-def _agent(permit: Permit[FunctionTarget], body: AgentBody) -> Agent:
+def _agent(permit: Permit[FunctionTarget], body: AgentBody, timezones: Collection[str]) -> Agent:
     workspace = body.workspace or body.name
     rule = "Use 1 to 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit."
     faults = [
@@ -102,7 +108,7 @@ def _agent(permit: Permit[FunctionTarget], body: AgentBody) -> Agent:
         for field, value in (("name", body.name), ("workspace", workspace))
         if not is_name(value)
     ]
-    if body.timezone not in available_timezones():
+    if body.timezone not in timezones:
         faults.append(Fault(field="timezone", rule="timezone", message="Name an IANA time zone, such as Asia/Taipei."))
     if faults:
         raise Invalid(faults)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gateway.errors import Invalid
 from gateway.model import Action, AgentName, Kind, Message, ProfileId, Relation, SessionFacts
@@ -18,7 +18,7 @@ from gateway.sessions.conversations import Conversations
 from gateway.sessions.lineage import Creation, check
 from gateway.tools.arguments import Arguments
 from gateway.tools.registry import SESSIONS, AnyOperation, Operation
-from gateway.tools.sessions import spawn
+from gateway.tools.sessions import child_target
 from gateway.turn import Turn
 
 Text = Annotated[str, Field(min_length=1, max_length=512)]
@@ -37,10 +37,16 @@ class CreateBody(Arguments):
 
 
 class PatchBody(Arguments):
-    """`PATCH /v1/sessions/{s}`; a field that is not sent stays."""
+    """`PATCH /v1/sessions/{s}`; a field that is not sent stays, and a title of null is taken away."""
 
     title: Text | None = None
-    participants: list[Text] | None = None
+    participants: list[Text] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("say what to change: 'title', 'participants' or both")
+        return self
 
 
 class OwnerBody(Arguments):
@@ -188,22 +194,14 @@ class SessionOperations:
         return None
 
     async def _find_new(self, turn: Turn, arguments: OnAgent) -> NewSessionTarget | MissingTarget:
-        kind = _kind(arguments.body.kind)
-        agent = turn.agent(arguments.agent)
-        if agent is None:
-            return MissingTarget(turn.tenant, SESSIONS[0], f"new {kind}")
         creation = _creation(turn, arguments)
-        check(creation)
+        check(creation)  # before the agent is looked up: a fault must not tell that there is one
+        if turn.agent(arguments.agent) is None:
+            return MissingTarget(turn.tenant, SESSIONS[0], f"new {creation.kind}")
         return NewSessionTarget(turn.tenant, creation.agent, creation.kind, creation.private, None)
 
     async def _find_child(self, turn: Turn, arguments: OnAgent) -> NewSessionTarget | MissingTarget:
-        if turn.entered is None or _kind(arguments.body.kind) is not Kind.SUBAGENT:
-            raise Invalid.of("parent", "subagent_has_parent", "A subagent needs a 'parent', and nothing else has one.")
-        agent = turn.agent(arguments.agent)
-        if agent is None:
-            return MissingTarget(turn.tenant, SESSIONS[0], "new subagent")
-        parent = turn.entered.target.facts
-        return NewSessionTarget(turn.tenant, agent.name, Kind.SUBAGENT, parent.session.private, parent)
+        return child_target(turn, _creation(turn, arguments))
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -215,11 +213,7 @@ class SessionOperations:
     async def _run_spawn(
         self, permit: Permit[NewSessionTarget], turn: Turn, arguments: OnAgent
     ) -> tuple[SessionFacts, bool]:
-        body = arguments.body
-        facts = await spawn(
-            self._conversations, permit, turn, body.title, sandboxed=body.sandboxed, incognito=body.incognito
-        )
-        return facts, True
+        return await self._conversations.create(permit, _creation(turn, arguments))
 
     async def _run_list(self, permit: Permit[SessionsTarget], turn: Turn, arguments: Listing) -> Page[SessionFacts]:
         narrow = SessionFilter(
@@ -237,7 +231,7 @@ class SessionOperations:
     async def _run_rename(
         self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[PatchBody]
     ) -> SessionFacts:
-        if arguments.body.participants is not None:
+        if "participants" in arguments.body.model_fields_set:
             allowed = turn.require(Action.PARTICIPANTS, permit.target)
             await self._run_participants(allowed, turn, arguments)
         return await self._conversations.rename(permit, arguments.body.title)
@@ -245,7 +239,7 @@ class SessionOperations:
     async def _run_participants(
         self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[PatchBody]
     ) -> SessionFacts:
-        return await self._conversations.set_participants(permit, _people(arguments.body.participants or []))
+        return await self._conversations.set_participants(permit, _people(arguments.body.participants))
 
     async def _run_owner(
         self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[OwnerBody]
@@ -283,6 +277,7 @@ def _creation(turn: Turn, arguments: OnAgent) -> Creation:
         agent=AgentName(arguments.agent),
         kind=_kind(body.kind),
         creator=turn.requester.profile.id,
+        parent=turn.entered.target.facts if turn.entered is not None else None,
         participants=_people(body.participants),
         name=body.name,
         title=body.title,

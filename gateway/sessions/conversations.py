@@ -13,7 +13,7 @@ from gateway.policy.relations import readable_after
 from gateway.policy.targets import NewSessionTarget, SessionsTarget, SessionTarget
 from gateway.ports import Clock, Identities, MessageDraft, Page, SessionFilter, Transcripts
 from gateway.sessions.directory import SessionDirectory
-from gateway.sessions.lineage import Creation, build, check
+from gateway.sessions.lineage import Creation, build, check, check_title
 from gateway.sessions.participants import check_owner, check_participants
 
 MAX_MESSAGE_UNITS = 200_000
@@ -63,12 +63,12 @@ class Conversations:
                 raise
             return known, False
 
-    async def check_people(self, tenant: TenantId, people: Collection[ProfileId]) -> None:
-        """Raises Invalid for somebody who is not a current profile of the tenant."""
+    async def check_people(self, tenant: TenantId, people: Collection[ProfileId], field: str = "participants") -> None:
+        """Raises Invalid for somebody who is not a current profile of the tenant; `field` is where they were named."""
         for person in sorted(people):
             profile = await self._identities.profile(tenant, person)
             if profile is None or profile.merged_into is not None or profile.disabled:
-                raise Invalid.of("participants", "unknown_person", "One of these is not a person of your organisation.")
+                raise Invalid.of(field, "unknown_person", "This names somebody who is not of your organisation.")
 
     async def list(
         self, permit: Permit[SessionsTarget], narrow: SessionFilter, *, limit: int, cursor: str | None
@@ -149,10 +149,12 @@ class Conversations:
         message = await self._transcripts.append(session.tenant, draft)
         if message is None:
             raise NotFound
+        self._directory.spoken_in(session, now)
         return message
 
     async def rename(self, permit: Permit[SessionTarget], title: str | None) -> SessionFacts:
-        """A new title."""
+        """A new title, or none. Raises Invalid for one that is too long."""
+        check_title(title)
         session = permit.target.facts.session
         return await self._changed(session, self._directory.store.set_title(session.tenant, session.id, title))
 
@@ -170,7 +172,7 @@ class Conversations:
         """Gives a shared session to somebody else."""
         facts = permit.target.facts
         check_owner(facts)
-        await self.check_people(facts.session.tenant, [owner])
+        await self.check_people(facts.session.tenant, [owner], "profile")
         change = self._directory.store.set_owner(facts.session.tenant, facts.session.id, owner, self._now())
         return await self._changed(facts.session, change)
 

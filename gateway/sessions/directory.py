@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable
+from dataclasses import replace
+from datetime import datetime
 from typing import TypeVar
 
 from gateway.keys import storage_key
@@ -59,6 +61,15 @@ class SessionDirectory:
             return await changing
         finally:
             self.forget_tree(session.root)
+
+    def spoken_in(self, session: Session, at: datetime) -> None:
+        """A message was written: nothing about the session changes but when that was last."""
+        self._generation += 1
+        for reference in (session.key, session.id):
+            key = storage_key(session.tenant, reference)
+            facts = self._known.get(key)
+            if facts is not None:
+                self._known[key] = replace(facts, session=replace(facts.session, last_message_at=at))
 
     def forget_tree(self, root: SessionId) -> None:
         """Forgets a root and all below it; what is being read right now is not kept."""

@@ -75,7 +75,18 @@ def _about_words(creation: Creation) -> Fault | None:
     if creation.name is not None and not is_name(creation.name):
         message = "Use 1 to 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit."
         return Fault(field="name", rule="name", message=message)
-    if creation.title is not None and len(creation.title) > MAX_TITLE:
+    return _about_title(creation.title)
+
+
+def check_title(title: str | None) -> None:
+    """Raises Invalid for a title that is too long."""
+    fault = _about_title(title)
+    if fault is not None:
+        raise Invalid([fault])
+
+
+def _about_title(title: str | None) -> Fault | None:
+    if title is not None and len(title) > MAX_TITLE:
         return Fault(field="title", rule="too_long", message=f"Keep the title within {MAX_TITLE} characters.")
     return None
 

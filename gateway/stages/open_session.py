@@ -14,13 +14,17 @@ from gateway.sessions.directory import SessionDirectory
 from gateway.tools.registry import SESSIONS
 from gateway.turn import Turn
 
+# From the kind that loads the most to the one that loads the least (design section 6, the table).
+_LOADS_LESS = (Kind.DIRECT, Kind.GROUP, Kind.CHANNEL, Kind.CRON, Kind.SUBAGENT)
+_SHARED = frozenset({Kind.GROUP, Kind.CHANNEL, Kind.CRON})
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """The session that a request is made from, and what the caller says of this turn."""
 
     reference: str
-    kind: str | None = None  # of the current turn; an unknown word counts as a group
+    kind: str | None = None  # of the current turn, which can only narrow; an unknown word counts as a group
     tainted: bool = False
 
 
@@ -39,21 +43,20 @@ class OpenSession:
         if facts is None:
             turn.require(Action.ENTER, MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, entry.reference))
             raise AssertionError("a missing session is always refused")
-        turn.origin = origin_of(facts.session, entry.kind, tainted=entry.tainted)
+        # Whoever may enter the session may do so for a turn that sees less: only what follows is asked from there.
+        turn.origin = origin_of(facts.session, None, tainted=entry.tainted)
         turn.entered = turn.require(Action.ENTER, SessionTarget(facts))
+        if entry.kind is not None:
+            turn.origin = origin_of(facts.session, entry.kind, tainted=entry.tainted)
         return turn
 
 
 def origin_of(session: Session, turn_kind: str | None, *, tainted: bool) -> Origin:
     """The origin inside `session`. What the current turn says may only narrow: it makes a private session a group for
     this turn, and never a group private; otherwise the word of a caller would open root MEMORY.md."""
-    kind = session.kind if turn_kind is None else _kind(turn_kind)
-    if not session.private or kind in (Kind.GROUP, Kind.CHANNEL):
-        chat = Chat.GROUP
-        kind = session.kind if not session.private else kind
-    else:
-        chat = chat_of(session)
-        kind = session.kind
+    said = session.kind if turn_kind is None else _kind(turn_kind)
+    chat = Chat.GROUP if said in _SHARED else chat_of(session)
+    kind = said if said is session.kind else max(session.kind, said, key=_LOADS_LESS.index)
     return Origin(session=session, chat=chat, kind=kind, tainted=tainted)
 
 

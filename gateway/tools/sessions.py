@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from gateway.errors import Invalid
+from gateway.errors import NotFound
 from gateway.model import (
     Action,
     AgentName,
@@ -147,7 +147,12 @@ class SessionTools:
         """The last messages of a listed session: reading them is asked for by itself, like any history."""
         facts = await self._conversations.find(turn.tenant, session.id)
         permit = turn.permit(Action.HISTORY, SessionTarget(facts)) if facts else None
-        return [clipped(one) for one in await self._conversations.latest(permit, limit=limit)] if permit else []
+        if permit is None:
+            return []
+        try:
+            return [clipped(one) for one in await self._conversations.latest(permit, limit=limit)]
+        except NotFound:  # emptied or removed in between, which is no fault of the list
+            return []
 
     # ── sessions_history ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -201,7 +206,7 @@ class SessionTools:
     ) -> dict[str, object]:
         target = permit.target
         within = target.facts.session if isinstance(target, SessionTarget) else None
-        scope = turn.scope(Action.SEARCH)
+        scope = turn.scope(Action.SEARCH) if within else cast("Permit[SessionsTarget]", permit)
         hits = await self._conversations.search(scope, arguments.query, within=within, limit=arguments.limit)
         result: dict[str, object] = {"results": [_hit(session, message) for session, message in hits]}
         if is_limited(scope.scope, len(turn.state.agents)):
@@ -253,48 +258,44 @@ class SessionTools:
         )
 
     async def _find_spawn(self, turn: Turn, arguments: SpawnArguments) -> NewSessionTarget | MissingTarget:
-        if turn.entered is None:
-            raise Invalid.of("sessionKey", "inside_only", "Spawn from inside a session.")
-        parent = turn.entered.target.facts
-        agent = turn.agent(arguments.agent_id or parent.session.agent)
-        if agent is None:
-            return MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, "new subagent")
-        return NewSessionTarget(turn.tenant, agent.name, Kind.SUBAGENT, parent.session.private, parent)
+        return child_target(turn, _child(turn, arguments))
 
     async def _run_spawn(
         self, permit: Permit[NewSessionTarget], turn: Turn, arguments: SpawnArguments
     ) -> dict[str, object]:
-        facts = await spawn(self._conversations, permit, turn, arguments.label, sandboxed=arguments.sandboxed)
+        facts, _ = await self._conversations.create(permit, _child(turn, arguments))
         await self._conversations.post(permit, facts.session, arguments.task)
         return {"status": "accepted", "childSessionKey": facts.session.key, "sessionId": facts.session.id}
 
 
-async def spawn(
-    conversations: Conversations,
-    permit: Permit[NewSessionTarget],
-    turn: Turn,
-    title: str | None,
-    *,
-    sandboxed: bool,
-    incognito: bool = False,
-) -> SessionFacts:
-    """A child of the permit's parent. On another agent the person must also be one who may open a session there."""
-    target = permit.target
-    creation = Creation(
-        tenant=target.tenant,
-        agent=target.agent,
+def _child(turn: Turn, arguments: SpawnArguments) -> Creation:
+    assert turn.entered is not None  # noqa: S101 - a tool is called from inside a session
+    parent = turn.entered.target.facts
+    return Creation(
+        tenant=turn.tenant,
+        agent=AgentName(arguments.agent_id or parent.session.agent),
         kind=Kind.SUBAGENT,
         creator=turn.requester.profile.id,
-        parent=target.parent,
-        title=title,
-        sandboxed=sandboxed,
-        incognito=incognito,
+        parent=parent,
+        title=arguments.label,
+        sandboxed=arguments.sandboxed,
     )
+
+
+def child_target(turn: Turn, creation: Creation) -> NewSessionTarget | MissingTarget:
+    """What spawning asks about. On another agent the person must also be one who may open a session there.
+
+    Raises Invalid with every fault before the agent is looked up, so that a fault does not tell that there is one;
+    NotFound where they may not.
+    """
     check(creation)
-    if target.parent is not None and target.agent != target.parent.session.agent:
+    parent = creation.parent
+    if turn.agent(creation.agent) is None or parent is None:
+        return MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, "new subagent")
+    target = NewSessionTarget(turn.tenant, creation.agent, creation.kind, creation.private, parent)
+    if creation.agent != parent.session.agent:
         turn.require(Action.CREATE, target)
-    facts, _ = await conversations.create(permit, creation)
-    return facts
+    return target
 
 
 def row(session: Session) -> dict[str, object]:

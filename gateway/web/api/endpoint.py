@@ -159,7 +159,7 @@ class EndpointApp:
                 arguments=arguments,
                 operation=endpoint.select,
                 entry=entry,
-                min_epoch=_min_epoch(incoming.header(b"gateway-min-epoch")),
+                min_epoch=lambda: _min_epoch(incoming.header(b"gateway-min-epoch")),
             )
             result = await self._pipeline.run(call, trail)
             answered = Answered(
