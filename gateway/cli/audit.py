@@ -117,7 +117,7 @@ def export(
             return
         with _new_file(target) as lines:
             written = at_desk(config, tenant, lambda desk: ask(desk, lines))
-        output.complain(f"{written} records are in {target}.")
+        output.complain(f"{target} holds {output.counted(written, 'record')}.")
 
 
 def _words(*values: str | None) -> dict[str, str]:
@@ -198,5 +198,5 @@ def _row(one: AuditShape) -> tuple[object, ...]:
 def _print_report(report: VerifyShape) -> None:
     for fault in report["faults"]:
         output.say(fault)
-    state = "Nobody changed them" if report["sound"] else f"{len(report['faults'])} faults"
-    output.say(f"{report['records']} records were read. {state}.")
+    state = "Nobody changed them" if report["sound"] else output.counted(len(report["faults"]), "fault")
+    output.say(f"Read {output.counted(report['records'], 'record')}. {state}.")

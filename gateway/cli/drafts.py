@@ -84,7 +84,7 @@ def _shape(report: SuiteReport) -> dict[str, Any]:
 def _print_lint(file: Path, faults: tuple[Fault, ...], warnings: tuple[Fault, ...]) -> None:
     for line in (*_placed(file, faults, "fault"), *_placed(file, warnings, "warning")):
         output.say(line)
-    output.say(f"{file}: {len(faults)} faults, {len(warnings)} warnings")
+    output.say(f"{file}: {output.counted(len(faults), 'fault')}, {output.counted(len(warnings), 'warning')}")
 
 
 def _placed(file: Path, found: Iterable[Fault], word: str) -> Iterator[str]:
@@ -95,6 +95,6 @@ def _placed(file: Path, found: Iterable[Fault], word: str) -> Iterator[str]:
 
 def _print_reports(reports: Iterable[SuiteReport]) -> None:
     for report in reports:
-        output.say(f"{report.path}: {report.checks} checks, {len(report.failures)} failed")
+        output.say(f"{report.path}: {output.counted(report.checks, 'check')}, {len(report.failures)} failed")
         for failure in report.failures:
             output.say(f"  {failure}")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import typer
 
-from gateway.cli.output import complain
+from gateway.cli.output import complain, counted
 from gateway.errors import ConfigurationFaults, Fault, GatewayError, Invalid
 
 FOUND = 1
@@ -49,7 +49,7 @@ def fault_line(fault: Fault) -> str:
 
 
 def _tell_faults(what: str, faults: tuple[Fault, ...]) -> None:
-    complain(f"gateway: {what}; {len(faults)} {'fault' if len(faults) == 1 else 'faults'}:")
+    complain(f"gateway: {what}; {counted(len(faults), 'fault')}:")
     for fault in faults:
         complain(f"  {fault_line(fault)}")
 

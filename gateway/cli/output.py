@@ -69,6 +69,11 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
         typer.echo(f"{name.ljust(width)}  {value}".rstrip())
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 fault`, `2 faults`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def more(cursor: str | None) -> None:
     """Says how to go on, where a list does."""
     if cursor is not None:

@@ -20,19 +20,19 @@ LOCAL = {"policy lint", "policy test"}  # a file is all they read
 LISTENS = {"serve"}
 
 
-def _commands(app: typer.Typer, before: str = "") -> Iterator[tuple[str, Any]]:
+def commands(app: typer.Typer, before: str = "") -> Iterator[tuple[str, Any]]:
     for command in app.registered_commands:
         yield f"{before}{command.name}", command.callback
     for group in app.registered_groups:
         inner = group.typer_instance
         assert inner is not None
-        yield from _commands(inner, f"{inner.info.name} ")
+        yield from commands(inner, f"{inner.info.name} ")
 
 
 def test_every_command_has_the_options_that_all_share() -> None:
     """Interface, "Command line": `--json` for the objects, `--tenant`, on every command."""
     wanting = []
-    for name, callback in _commands(build()):
+    for name, callback in commands(build()):
         given = set(inspect.signature(callback).parameters)
         wanted = {"as_json"} if name in LOCAL else {"config"} if name in LISTENS else {"as_json", "config", "tenant"}
         if name.startswith("tenants "):

@@ -113,12 +113,17 @@ async def _audit(desk: Desk, tenant: TenantId) -> Finding:
     report = await desk.ask(desk.catalogue.audit.verify)
     if report.faults:
         todo = "Keep the database as it is, and find out who could write it: gateway audit verify"
-        return fault("audit", f"{len(report.faults)} faults in {report.records} records.", todo, tenant)
-    return fine("audit", f"{report.records} records, and nobody changed them.", tenant)
+        return fault(
+            "audit",
+            f"{output.counted(len(report.faults), 'fault')} in {output.counted(report.records, 'record')}.",
+            todo,
+            tenant,
+        )
+    return fine("audit", f"Nobody changed {output.counted(report.records, 'record')}.", tenant)
 
 
 def _print(found: list[Finding]) -> None:
     for finding in found:
         tell(finding)
     faults = sum(one.state is State.FAULT for one in found)
-    output.say("Nothing is wrong." if not faults else f"{faults} {'thing is' if faults == 1 else 'things are'} wrong.")
+    output.say(f"{output.counted(faults, 'fault')}." if faults else "Nothing is wrong.")
