@@ -6,6 +6,8 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -25,7 +27,7 @@ from gateway.settings import load
 from gateway.stages.authenticate import Credentials
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
-from tests.terminal import Terminal
+from tests.terminal import Terminal, environment
 
 
 def _faults(terminal: Terminal) -> dict[str, str]:
@@ -62,6 +64,27 @@ def test_faults_of_settings_are_findings(terminal: Terminal) -> None:
     assert "GATEWAY_SERVER__PORT" in answer.out
     assert "GATEWAY_NONSENSE" in answer.out
     assert "schema" not in answer.out
+
+
+def test_another_casbin_than_ours_is_a_finding_and_nothing_starts(terminal: Terminal, tmp_path: Path) -> None:
+    """Design section 13: the old distribution `casbin` overwrites `pycasbin` without anybody's complaint."""
+    installed = tmp_path / "site" / "casbin-1.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: casbin\nVersion: 1.0\n", encoding="utf-8")
+    variables = environment(terminal.state)
+    variables["PYTHONPATH"] += f"{os.pathsep}{installed.parent}"
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "gateway", *words]
+        return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=False)
+
+    looked, listed = run("doctor"), run("people", "list")
+
+    assert looked.returncode == 1
+    assert "fault   versions: casbin: " in looked.stdout
+    assert "schema" not in looked.stdout
+    assert (listed.returncode, listed.stdout) == (2, "")
+    assert "  casbin: " in listed.stderr
 
 
 def test_a_state_folder_that_others_can_read_is_a_fault(terminal: Terminal) -> None:

@@ -48,6 +48,8 @@ def test_a_file_that_cant_be_read_is_named(terminal: Terminal) -> None:
     assert not_text.code == 1
     assert "bytes.csv is not UTF-8" in not_text.err
     assert terminal.run("policy", "lint", "missing.csv").code == 2
+    long = "a" * 300
+    assert terminal.run("policy", "lint", long).code == 2
 
 
 def test_suites_run_from_files_and_folders(terminal: Terminal, tmp_path: Path) -> None:

@@ -50,9 +50,10 @@ def _findings(config: Path | None, tenant: str | None) -> Iterator[Finding]:
         yield from configuration("settings", faults)
         return
     yield fine("settings", "Every setting can be used.")
-    yield from versions()
-    yield from state_folder(settings.state.folder)
-    if settings.state.folder.is_dir():
+    installed = list(versions())
+    yield from (*installed, *state_folder(settings.state.folder))
+    # Another Casbin opens nothing, and a folder that is not there is not made by looking for it.
+    if all(one.state is State.OK for one in installed) and settings.state.folder.is_dir():
         yield from _opened(settings, tenant)
 
 
