@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shlex
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from starlette.routing import Route
 
+from gateway.app import compose, create_app
 from gateway.policy.documents import lint
 from gateway.policy.suites import read_suite
-from gateway.settings import load
+from gateway.settings import Settings, load
+from tests.conftest import LogCapture
 from tests.docs.pages import PAGES, ROOT, Block, blocks, examples, fits, masked
 from tests.docs.terminal import terminal
 
@@ -87,3 +91,18 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     local = [target.split("#", 1)[0] for target in targets if "://" not in target]
 
     assert [target for target in local if target and not (page.parent / target).exists()] == []
+
+
+def test_the_page_of_the_rest_interface_names_every_route_and_no_other(settings: Settings, logs: LogCapture) -> None:
+    """Ours: a route that nobody finds is as bad as one that is promised and not there."""
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `([A-Z]+ /\S+)` \|", page, re.MULTILINE)
+    routes = [route for route in create_app(compose(settings, logs.loggers), logs.loggers).routes]
+    served = [
+        f"{method} {route.path}"
+        for route in routes
+        if isinstance(route, Route)
+        for method in sorted((route.methods or set()) - {"HEAD"})
+    ]
+
+    assert sorted(told) == sorted(served)
