@@ -177,7 +177,7 @@ def compose(
         folders,
         clock,
         Authenticate(access_tokens=access_tokens, oidc=oidc, local_operator=local_operator),
-        RecordAudit(buffer, refusals.count, clock),
+        RecordAudit(buffer, refusals.count, clock, epochs.knows),
         metrics,
         frozenset(one.issuer for one in settings.oidc.issuers if one.provision),
     )

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from gateway.errors import GatewayError, Unauthenticated
-from gateway.model import AuditRecord, Decision, Principal, Requester
+from gateway.model import AuditRecord, Decision, Principal, Requester, TenantId
 from gateway.ports import Clock
 
 
@@ -60,9 +60,17 @@ class Trail:
 class RecordAudit:
     """Runs the rest of the path and writes down what became of it."""
 
-    def __init__(self, sink: AuditSink, refused_without_tenant: Callable[[str, str], None], clock: Clock) -> None:
-        """`refused_without_tenant` counts, by reason and surface, what belongs to no tenant's chain."""
+    def __init__(
+        self,
+        sink: AuditSink,
+        refused_without_tenant: Callable[[str, str], None],
+        clock: Clock,
+        is_tenant: Callable[[TenantId], bool],
+    ) -> None:
+        """`refused_without_tenant` counts, by reason and surface, what belongs to no tenant's chain; a credential may
+        be good and name a tenant that is not here, which must not begin a chain."""
         self._sink = sink
+        self._is_tenant = is_tenant
         self._refused_without_tenant = refused_without_tenant
         self._clock = clock
 
@@ -85,7 +93,7 @@ class RecordAudit:
         await self._sink.record_durably(*self._pending(trail))
 
     async def _finish(self, trail: Trail, effect: str, code: str) -> None:
-        if trail.principal is None:
+        if trail.principal is None or not (trail.requester or self._is_tenant(trail.principal.tenant)):
             self._refused_without_tenant(code, trail.surface)
             return
         await self._sink.record(*self._pending(trail), self._access(trail, trail.principal, effect, code))

@@ -86,6 +86,10 @@ class Epochs:
             raise Unavailable("The gateway has not heard from its store, and does not answer from memory.")
         return epoch
 
+    def knows(self, tenant: TenantId) -> bool:
+        """Whether the store has such a tenant, as far as it was heard."""
+        return tenant in self._epochs
+
     def raised(self, tenant: TenantId, epoch: int) -> None:
         """Takes note of an epoch; one that is not above the known one changes nothing."""
         if epoch <= self._epochs.get(tenant, 0):
