@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from gateway.errors import Unavailable
+from gateway.errors import Invalid, Unavailable
 from gateway.model import Agent, AgentName, TenantId
-from gateway.policy.documents import parse
+from gateway.policy.documents import Document, parse
 from gateway.policy.snapshot import Snapshot
-from gateway.ports import Agents, Clock, Identities, Policies
+from gateway.ports import Agents, Clock, Identities, Policies, PolicyVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class TenantStates:
         if known is not None and known.snapshot.version == version.version:
             snapshot = known.snapshot
         else:
-            snapshot = Snapshot(parse(version.text), version.version, self._clock.now())
+            snapshot = Snapshot(_document(version), version.version, self._clock.now())
         agents = await self._agents.all(tenant)
         # The epoch was read first: a change between the reads raises it again, and this state is read anew.
         return TenantState(
@@ -87,3 +87,14 @@ class TenantStates:
             agents={agent.name: agent for agent in agents},
             people=await self._identities.count_people(tenant),
         )
+
+
+def _document(version: PolicyVersion) -> Document:
+    """The document of a version. One that was checked when it was published and can't be read now decides nothing, and
+    whoever asks for something else is not the one to be shown its faults."""
+    try:
+        return parse(version.text)
+    except Invalid:
+        raise Unavailable(
+            "The policy in force can't be read. The operator can lint it, and publish a good one."
+        ) from None

@@ -62,9 +62,11 @@ def starlette_app(
         Route("/metrics", metrics_endpoint(metrics, who_reads_metrics), methods=["GET"]),
         Route("/openapi.json", openapi, methods=["GET"]),
     ]
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=list(middleware),
         exception_handlers=dict(exception_handlers()),
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False  # a path has one spelling; another is missing, and is told so
+    return app

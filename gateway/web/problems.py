@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
+from starlette.routing import Route
 
 from gateway.errors import (
     Conflict,
@@ -97,21 +98,28 @@ def _entry(fault: Fault) -> dict[str, Any]:
 
 
 async def _answer(connection: HTTPConnection, error: Exception) -> Response:
-    told = _ours(error) if isinstance(error, HTTPException) else error
+    told = _ours(error, connection) if isinstance(error, HTTPException) else error
     if isinstance(told, GatewayError) and connection.scope["type"] == "http":
         return problem(told, request_id_of(connection.scope))
     raise error
 
 
-def _ours(error: HTTPException) -> GatewayError:
+def _methods(connection: HTTPConnection) -> set[str]:
+    """Every method of the path (RFC 9110 section 10.2.1); each is a route of its own."""
+    here = connection.scope["path"]
+    routes = (route for route in connection.app.routes if isinstance(route, Route) and route.path_regex.match(here))
+    return {method for route in routes for method in route.methods or ()}
+
+
+def _ours(error: HTTPException, connection: HTTPConnection) -> GatewayError:
     """Our error for one of Starlette's, whose text may quote the request and is not repeated."""
     headers = dict(error.headers or {})
     match error.status_code:
         case 404:
             return NotFound()
         case 405:
-            allowed = f"This path takes {headers.get('Allow', 'another method')}."
-            return MethodNotAllowed(allowed, headers=headers)
+            allowed = ", ".join(sorted(_methods(connection)))
+            return MethodNotAllowed(f"This path takes {allowed}.", headers={**headers, "Allow": allowed})
         case 413:
             return TooLarge("The request is too large.")
         case 503:

@@ -64,7 +64,7 @@ async def test_every_operation_can_be_reached_and_declares_what_it_reaches(home:
 
 
 async def test_nobody_gets_anywhere_without_a_token(home: House, logs: LogCapture) -> None:
-    """Every route answers 401 with a challenge (RFC 6750 section 3) before it reads anything, but for the public ones."""
+    """Every route answers 401 with a challenge (RFC 6750 section 3) before it reads anything, but on public ones."""
     before = len(await home.audit())
     for route in _routes(home, logs):
         method = next(iter((route.methods or set()) - {"HEAD"}))
