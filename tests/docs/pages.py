@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +59,7 @@ def blocks(page: str) -> Iterator[Block]:
 def examples(page: str) -> Iterator[Example]:
     """What can be run: each command of a `console` block, and each `python` block with the `text` block below it."""
     found = list(blocks(page))
-    for block, below in zip(found, [*found[1:], None], strict=True):
+    for block, below in zip_longest(found, found[1:]):
         if block.language == "console":
             yield from _commands(block)
         elif block.language == "python":

@@ -79,7 +79,6 @@ def _clone(folder: Path) -> Path:
     command = clone / ".venv" / "bin" / "gateway"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gateway "$@"\n')
     command.chmod(0o755)
-    (clone / ".venv" / "bin" / "python").symlink_to(sys.executable)
     return clone
 
 

@@ -97,7 +97,7 @@ def test_the_page_of_the_rest_interface_names_every_route_and_no_other(settings:
     """Ours: a route that nobody finds is as bad as one that is promised and not there."""
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     told = re.findall(r"^\| `([A-Z]+ /\S+)` \|", page, re.MULTILINE)
-    routes = [route for route in create_app(compose(settings, logs.loggers), logs.loggers).routes]
+    routes = list(create_app(compose(settings, logs.loggers), logs.loggers).routes)
     served = [
         f"{method} {route.path}"
         for route in routes
