@@ -67,7 +67,7 @@ from gateway.web.api.for_people import for_people
 from gateway.web.api.openapi import openapi
 from gateway.web.app import starlette_app
 from gateway.web.metrics import Metrics
-from gateway.web.middleware import edge
+from gateway.web.middleware import with_edge
 from gateway.workspace.folders import AgentFolders
 from gateway.workspace.locks import FileLocks
 
@@ -207,7 +207,7 @@ def create_app(gateway: Gateway, loggers: Loggers) -> Starlette:
             yield
 
     endpoints = (*for_people(gateway.catalogue), *for_admins(gateway.catalogue))
-    return starlette_app(
+    app = starlette_app(
         endpoints,
         gateway.pipeline,
         document=openapi(endpoints, gateway.catalogue.tools, VERSION),
@@ -215,8 +215,8 @@ def create_app(gateway: Gateway, loggers: Loggers) -> Starlette:
         who_reads_metrics=gateway.settings.server.metrics,
         readiness=gateway.readiness,
         lifespan=lifespan,
-        middleware=edge(gateway.settings.server, gateway.clock, loggers),
     )
+    return with_edge(app, gateway.settings.server, gateway.clock, loggers)
 
 
 def _catalogue(stores: Stores, directory: SessionDirectory, folders: AgentFolders, clock: Clock) -> Catalogue:

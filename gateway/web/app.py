@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,7 +16,6 @@ from gateway.errors import Unavailable
 from gateway.pipeline import Pipeline
 from gateway.web.api.endpoint import Endpoint, EndpointApp, json
 from gateway.web.metrics import Metrics, metrics_endpoint
-from gateway.web.problems import exception_handlers
 
 # What needs no credential. Everything else is in the table of endpoints (design section 3).
 PUBLIC = ("/livez", "/readyz", "/metrics", "/openapi.json")
@@ -35,7 +33,6 @@ def starlette_app(
     who_reads_metrics: Any,
     readiness: Readiness,
     lifespan: Lifespan,
-    middleware: Sequence[Middleware],
 ) -> Starlette:
     """The app. `readiness` names what is wrong, in words for an operator; empty means ready."""
     described = orjson.dumps(document)
@@ -62,11 +59,6 @@ def starlette_app(
         Route("/metrics", metrics_endpoint(metrics, who_reads_metrics), methods=["GET"]),
         Route("/openapi.json", openapi, methods=["GET"]),
     ]
-    app = Starlette(
-        routes=routes,
-        middleware=list(middleware),
-        exception_handlers=dict(exception_handlers()),
-        lifespan=lifespan,
-    )
+    app = Starlette(routes=routes, lifespan=lifespan)
     app.router.redirect_slashes = False  # a path has one spelling; another is missing, and is told so
     return app

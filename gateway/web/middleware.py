@@ -1,6 +1,7 @@
 """Turns a bare ASGI app into one with an edge: limits, safe headers, and a problem document for every failure.
 
-Pure ASGI only: context variables, streams and WebSocket scopes pass through as they are.
+Pure ASGI only: context variables, streams and WebSocket scopes pass through as they are. One class and not one for
+each concern: every layer costs each message a call, and five of them cost as much as a whole decision.
 """
 
 from __future__ import annotations
@@ -8,172 +9,147 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from starlette.middleware import Middleware
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.errors import GatewayError, TooLarge, Unavailable
-from gateway.logs import Loggers
+from gateway.keys import new_id
+from gateway.logs import REQUEST, Loggers
 from gateway.ports import Clock
 from gateway.settings import Server
-from gateway.web.deadlines import Deadlines
-from gateway.web.problems import internal, problem
-from gateway.web.request_ids import RequestIds, request_id_of
+from gateway.web.deadlines import Deadline, Deadlines
+from gateway.web.problems import internal, of_starlette, problem
+from gateway.web.request_ids import HEADER, KEY, RequestTag
 
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 NO_STORE = (b"cache-control", b"no-store")
 
 
-def edge(server: Server, clock: Clock, loggers: Loggers) -> list[Middleware]:
-    """For `Starlette(middleware=…)`: every middleware of the edge, outermost first, in the one order that works.
-
-    Ids are outermost, so that every answer has one; failures are outside of the limits, so that those are answered too.
-    """
-    return [
-        Middleware(RequestIds, clock),
-        Middleware(SafeHeaders),
-        Middleware(Failures, loggers),
-        Middleware(TimeLimit, server.request_timeout_s),
-        Middleware(BodyLimit, server.body_limit_bytes),
-    ]
-
-
-class SafeHeaders:
-    """Adds `nosniff`, and `no-store` where the answer does not say itself how it may be kept (interface)."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes other scopes through as they are."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_missing(message)]
-            await send(message)
-
-        await self._app(scope, receive, send_safely)
-
-
-def _missing(message: Message) -> tuple[tuple[bytes, bytes], ...]:
-    for name, _ in message.get("headers", ()):
-        if name == b"cache-control":
-            return (NOSNIFF,)
-    return (NOSNIFF, NO_STORE)
+def with_edge(app: Starlette, server: Server, clock: Clock, loggers: Loggers) -> Starlette:
+    """The app behind the edge, which stands in for Starlette's own handling of exceptions."""
+    app.middleware_stack = Edge(app.router, server, clock, loggers)
+    return app
 
 
 class AnswerBroken(Exception):
     """An answer failed after it had begun; the server closes the connection, so that nobody takes it for whole."""
 
 
-class Failures:
-    """Answers what the app raised: our errors as they say, anything else as a 500 that tells nothing."""
+class Edge:
+    """Gives each request an id of ours, bounds its body and its time, and answers whatever the app raises."""
 
-    def __init__(self, app: ASGIApp, loggers: Loggers) -> None:
-        self._app = app
-        self._log = loggers("web")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes other scopes through as they are."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        begun = False
-
-        async def send_noting(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_noting)
-            return
-        except GatewayError as error:
-            told = error
-        except Exception:
-            self._log.exception("request_failed")
-            told = internal()
-        if begun:
-            self._log.error("answer_broken", code=told.code)
-            raise AnswerBroken from None  # the cause is logged; its message must not reach the server's own log
-        await problem(told, request_id_of(scope))(scope, receive, send)
-
-
-class TimeLimit:
-    """Stops a request whose answer has not begun in time; an answer that has begun may stream as long as it likes."""
-
-    def __init__(self, app: ASGIApp, seconds: float) -> None:
-        self._app = app
-        self._seconds = seconds
+    def __init__(self, app: ASGIApp, server: Server, clock: Clock, loggers: Loggers) -> None:
+        self.app = app
+        self.limit_bytes = server.body_limit_bytes
+        self.seconds = server.request_timeout_s
+        self.log = loggers("web")
+        self._clock = clock
         self._deadlines: Deadlines | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises Unavailable; passes other scopes through as they are."""
+        """Passes other scopes through as they are. Raises AnswerBroken for an answer that failed half-way."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        deadlines, task = self._here()
-        deadline = deadlines.begin(task)
-
-        async def send_in_time(message: Message) -> None:
-            deadlines.met(deadline)
-            await send(message)
-
+        # Always a fresh one: an id from outside could be made equal to another request's, and an audit record is
+        # found by it (ASVS V4.1.3). What the caller sends is only told in the log, beside ours.
+        request_id = scope[KEY] = new_id("req", self._clock.now())
+        token = REQUEST.set(RequestTag(request_id, scope["headers"]))
         try:
-            await self._app(scope, receive, send_in_time)
-        except asyncio.CancelledError:
-            if deadlines.end(deadline):
-                raise self._refusal() from None
-            raise
+            await self._answer(scope, _Exchange(self, request_id, receive, send))
         finally:
-            deadlines.end(deadline)
+            REQUEST.reset(token)
 
-    def _here(self) -> tuple[Deadlines, asyncio.Task[object]]:
-        """The deadlines of the running loop; a server has one, a test client makes a new one for each request."""
+    def deadline(self) -> tuple[Deadlines, Deadline]:
+        """A deadline for the running request; a server has one loop, a test client a new one for each request."""
         task = cast("asyncio.Task[object]", asyncio.current_task())  # a server runs each request in one
         loop = task.get_loop()
         if self._deadlines is None or self._deadlines.loop is not loop:
-            self._deadlines = Deadlines(loop, self._seconds)
-        return self._deadlines, task
+            self._deadlines = Deadlines(loop, self.seconds)
+        return self._deadlines, self._deadlines.begin(task)
 
-    def _refusal(self) -> Unavailable:
-        return Unavailable(f"This took over {self._seconds:g} s and was stopped; look before you repeat a write.")
-
-
-class BodyLimit:
-    """Refuses a body over the limit: before it is read where its length is declared, else as soon as it is too long."""
-
-    def __init__(self, app: ASGIApp, limit_bytes: int) -> None:
-        self._app = app
-        self._limit = limit_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises TooLarge, also out of the app's `receive`; passes other scopes through as they are."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
+    async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
+        try:
+            self._check_declared_length(scope)
+            await exchange.run(scope)
             return
+        except GatewayError as error:
+            told = error
+        except HTTPException as error:
+            told = of_starlette(error, scope)
+        except Exception:
+            self.log.exception("request_failed")
+            told = internal()
+        if exchange.begun:
+            self.log.error("answer_broken", code=told.code)
+            raise AnswerBroken from None  # the cause is logged; its message must not reach the server's own log
+        await problem(told, exchange.request_id)(scope, exchange.receive, exchange.send)
+
+    def _check_declared_length(self, scope: Scope) -> None:
         for name, value in scope["headers"]:
             if name == b"content-length" and not self._fits(value):
-                raise self._refusal()
-        received = 0
-
-        async def receive_within() -> Message:
-            nonlocal received
-            message = await receive()
-            if message["type"] == "http.request":
-                received += len(message.get("body", b""))
-                if received > self._limit:
-                    raise self._refusal()
-            return message
-
-        await self._app(scope, receive_within, send)
+                raise self.too_large()
 
     def _fits(self, declared: bytes) -> bool:
         """Whether a declared length is one, and within the limit; the server has refused most that are none."""
-        return declared.isdigit() and len(declared) <= 19 and int(declared) <= self._limit
+        return declared.isdigit() and len(declared) <= 19 and int(declared) <= self.limit_bytes
 
-    def _refusal(self) -> TooLarge:
-        # The rest of the body is never read, so the connection can't be used for another request.
-        return TooLarge(f"A request body may have {self._limit} bytes.", headers={"Connection": "close"})
+    def too_large(self) -> TooLarge:
+        """The rest of the body is never read, so the connection can't be used for another request."""
+        return TooLarge(f"A request body may have {self.limit_bytes} bytes.", headers={"Connection": "close"})
+
+    def too_slow(self) -> Unavailable:
+        """The request was stopped; whether a write of it was done, nobody can say from here."""
+        return Unavailable(f"This took over {self.seconds:g} s and was stopped; look before you repeat a write.")
+
+
+class _Exchange:
+    """One request and its answer: what the app receives and sends passes through here."""
+
+    __slots__ = ("_deadline", "_deadlines", "_edge", "_receive", "_received", "_send", "begun", "request_id")
+
+    def __init__(self, edge: Edge, request_id: str, receive: Receive, send: Send) -> None:
+        self._edge = edge
+        self._receive = receive
+        self._send = send
+        self._received = 0
+        self.request_id = request_id
+        self.begun = False
+
+    async def run(self, scope: Scope) -> None:
+        """Runs the app. Raises Unavailable where the answer has not begun in time: a stream may take longer."""
+        self._deadlines, self._deadline = self._edge.deadline()
+        try:
+            await self._edge.app(scope, self.receive, self.send)
+        except asyncio.CancelledError:
+            if self._deadlines.end(self._deadline):
+                raise self._edge.too_slow() from None
+            raise
+        finally:
+            self._deadlines.end(self._deadline)
+
+    async def receive(self) -> Message:
+        """The next message. Raises TooLarge as soon as the body is over the limit, whatever length was declared."""
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._received += len(message.get("body", b""))
+            if self._received > self._edge.limit_bytes:
+                raise self._edge.too_large()
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Adds the id, `nosniff`, and `no-store` where the answer does not say itself how it may be kept."""
+        if message["type"] == "http.response.start":
+            self._begin()
+            headers = list(message.get("headers", ()))
+            if not any(name == b"cache-control" for name, _ in headers):
+                headers.append(NO_STORE)
+            headers += (NOSNIFF, (HEADER, self.request_id.encode()))
+            message["headers"] = headers
+        await self._send(message)
+
+    def _begin(self) -> None:
+        if not self.begun and hasattr(self, "_deadline"):
+            self._deadlines.met(self._deadline)
+        self.begun = True

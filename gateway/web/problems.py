@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from gateway.errors import (
     Conflict,
@@ -24,12 +23,9 @@ from gateway.errors import (
     Unavailable,
     field_path,
 )
-from gateway.web.request_ids import request_id_of
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:gateway:problem:"
-
-Handler = Callable[[HTTPConnection, Exception], Awaitable[Response]]
 
 
 class MethodNotAllowed(GatewayError):
@@ -40,13 +36,8 @@ class MethodNotAllowed(GatewayError):
     title = "Not with that method"
 
 
-def exception_handlers() -> Mapping[type[Exception], Handler]:
-    """For `Starlette(exception_handlers=…)`: our errors, and Starlette's own for unknown routes and methods."""
-    return {GatewayError: _answer, HTTPException: _answer}
-
-
 def problem(error: GatewayError, request_id: str) -> Response:
-    """The answer that tells a caller of `error`. X-Request-ID is added to every answer by `RequestIds`."""
+    """The answer that tells a caller of `error`. X-Request-ID is added to every answer by the edge."""
     headers = {"Cache-Control": "no-store", **error.headers}
     return Response(document(error, request_id), error.status, headers, MEDIA_TYPE)
 
@@ -97,28 +88,21 @@ def _entry(fault: Fault) -> dict[str, Any]:
     return entry
 
 
-async def _answer(connection: HTTPConnection, error: Exception) -> Response:
-    told = _ours(error, connection) if isinstance(error, HTTPException) else error
-    if isinstance(told, GatewayError) and connection.scope["type"] == "http":
-        return problem(told, request_id_of(connection.scope))
-    raise error
-
-
-def _methods(connection: HTTPConnection) -> set[str]:
+def _methods(scope: Scope) -> set[str]:
     """Every method of the path (RFC 9110 section 10.2.1); each is a route of its own."""
-    here = connection.scope["path"]
-    routes = (route for route in connection.app.routes if isinstance(route, Route) and route.path_regex.match(here))
+    here = scope["path"]
+    routes = (route for route in scope["app"].routes if isinstance(route, Route) and route.path_regex.match(here))
     return {method for route in routes for method in route.methods or ()}
 
 
-def _ours(error: HTTPException, connection: HTTPConnection) -> GatewayError:
+def of_starlette(error: HTTPException, scope: Scope) -> GatewayError:
     """Our error for one of Starlette's, whose text may quote the request and is not repeated."""
     headers = dict(error.headers or {})
     match error.status_code:
         case 404:
             return NotFound()
         case 405:
-            allowed = ", ".join(sorted(_methods(connection)))
+            allowed = ", ".join(sorted(_methods(scope)))
             return MethodNotAllowed(f"This path takes {allowed}.", headers={**headers, "Allow": allowed})
         case 413:
             return TooLarge("The request is too large.")

@@ -15,8 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gateway.settings import Server
-from gateway.web.middleware import edge
-from gateway.web.problems import exception_handlers
+from gateway.web.middleware import with_edge
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 
@@ -42,10 +41,8 @@ class Started(uvicorn.Server):
 @asynccontextmanager
 async def served(logs: LogCapture, http: str) -> AsyncIterator[int]:
     """A port of this machine on which the app answers."""
-    middleware = edge(Server(body_limit_bytes=LIMIT), SettableClock(), logs.loggers)
-    app = Starlette(
-        routes=[Route("/size", size, methods=["POST"])], middleware=middleware, exception_handlers=exception_handlers()
-    )
+    routes = [Route("/size", size, methods=["POST"])]
+    app = with_edge(Starlette(routes=routes), Server(body_limit_bytes=LIMIT), SettableClock(), logs.loggers)
     server = Started(uvicorn.Config(app, port=0, http=http, ws="none", lifespan="off", log_config=None))
     running = asyncio.create_task(server.serve())
     async with asyncio.timeout(5):

@@ -10,16 +10,14 @@ from starlette.types import ASGIApp
 
 from gateway.settings import Settings
 from gateway.web.metrics import Metrics, metrics_endpoint
-from gateway.web.middleware import edge
-from gateway.web.problems import exception_handlers
+from gateway.web.middleware import with_edge
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 
 
 def served(metrics: Metrics, settings: Settings, clock: SettableClock, logs: LogCapture) -> ASGIApp:
     routes = [Route("/metrics", metrics_endpoint(metrics, settings.server.metrics))]
-    middleware = edge(settings.server, clock, logs.loggers)
-    return Starlette(routes=routes, middleware=middleware, exception_handlers=exception_handlers())
+    return with_edge(Starlette(routes=routes), settings.server, clock, logs.loggers)
 
 
 async def asked(app: ASGIApp, peer: str | None, path: str = "/metrics", **headers: str) -> httpx2.Response:

@@ -13,23 +13,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.errors import Unavailable
 from gateway.logs import REQUEST
 from gateway.settings import Server
-from gateway.web.middleware import AnswerBroken, TimeLimit, edge
+from gateway.web.middleware import AnswerBroken, Edge
 from gateway.web.request_ids import request_id_of
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 
 SERVER = Server(body_limit_bytes=1024, request_timeout_s=0.02)
-Edge = Callable[[ASGIApp], ASGIApp]
+Wrap = Callable[[ASGIApp], ASGIApp]
 
 
 @pytest.fixture
-def behind_edge(clock: SettableClock, logs: LogCapture) -> Edge:
-    """Puts an app behind every middleware."""
+def behind_edge(clock: SettableClock, logs: LogCapture) -> Wrap:
+    """Puts an app behind the edge."""
 
     def wrapped(app: ASGIApp) -> ASGIApp:
-        for layer, arguments, options in reversed(edge(SERVER, clock, logs.loggers)):
-            app = layer(app, *arguments, **options)
-        return app
+        return Edge(app, SERVER, clock, logs.loggers)
 
     return wrapped
 
@@ -102,7 +100,7 @@ async def reading(scope: Scope, receive: Receive, send: Send) -> None:
     await end(send, str(size).encode())
 
 
-async def test_every_request_has_an_id_of_ours_whatever_the_caller_sent(behind_edge: Edge, logs: LogCapture) -> None:
+async def test_every_request_has_an_id_of_ours_whatever_the_caller_sent(behind_edge: Wrap, logs: LogCapture) -> None:
     """ASVS 5.0 V4.1.3: an id from outside could be made equal to another request's; it is told in the log alone."""
     seen: list[str] = []
 
@@ -124,7 +122,7 @@ async def test_every_request_has_an_id_of_ours_whatever_the_caller_sent(behind_e
     assert REQUEST.get() is None
 
 
-async def test_answers_are_not_kept_and_not_guessed_at_unless_the_app_says_so(behind_edge: Edge) -> None:
+async def test_answers_are_not_kept_and_not_guessed_at_unless_the_app_says_so(behind_edge: Wrap) -> None:
     """Interface: content carries `no-store`; a static file may say otherwise."""
 
     async def cached(scope: Scope, receive: Receive, send: Send) -> None:
@@ -140,7 +138,7 @@ async def test_answers_are_not_kept_and_not_guessed_at_unless_the_app_says_so(be
     )
 
 
-async def test_a_body_up_to_the_limit_is_read_and_one_byte_more_is_refused(behind_edge: Edge) -> None:
+async def test_a_body_up_to_the_limit_is_read_and_one_byte_more_is_refused(behind_edge: Wrap) -> None:
     """Issue 2: body limit. Declared, streamed in pieces without a length, and declared smaller than it is."""
     app = behind_edge(reading)
 
@@ -159,7 +157,7 @@ async def test_a_body_up_to_the_limit_is_read_and_one_byte_more_is_refused(behin
 
 
 @pytest.mark.parametrize("length", [b"-1", b"1e3", b"", b"+5", b"\xb2", b"9" * 5000])
-async def test_a_length_that_is_none_is_refused_before_anything_is_read(behind_edge: Edge, length: bytes) -> None:
+async def test_a_length_that_is_none_is_refused_before_anything_is_read(behind_edge: Wrap, length: bytes) -> None:
     """RFC 9110 section 8.6: digits only; a server that lets another through must not switch the limit off."""
     refused = await called(behind_edge(reading), http((b"content-length", length)), unread())
 
@@ -173,7 +171,7 @@ def unread() -> Receive:
     return receive
 
 
-async def test_a_caller_who_leaves_is_told_to_the_app(behind_edge: Edge) -> None:
+async def test_a_caller_who_leaves_is_told_to_the_app(behind_edge: Wrap) -> None:
     """ASGI: only request messages carry a body; a disconnect passes the limit as it is."""
     seen: list[str] = []
 
@@ -187,7 +185,7 @@ async def test_a_caller_who_leaves_is_told_to_the_app(behind_edge: Edge) -> None
     assert seen == ["http.request", "http.disconnect"]
 
 
-async def test_a_request_without_an_answer_in_time_is_stopped(behind_edge: Edge, logs: LogCapture) -> None:
+async def test_a_request_without_an_answer_in_time_is_stopped(behind_edge: Wrap, logs: LogCapture) -> None:
     """Issue 2: timeouts. The app is cancelled, and the caller is told to try again."""
     ended: list[str] = []
 
@@ -207,7 +205,7 @@ async def test_a_request_without_an_answer_in_time_is_stopped(behind_edge: Edge,
     assert logs.lines == []
 
 
-async def test_an_answer_that_has_begun_may_stream_past_the_limit(behind_edge: Edge) -> None:
+async def test_an_answer_that_has_begun_may_stream_past_the_limit(behind_edge: Wrap) -> None:
     """Interface: chat answers stream; the limit is on the first byte."""
     late = asyncio.Event()
 
@@ -222,7 +220,7 @@ async def test_an_answer_that_has_begun_may_stream_past_the_limit(behind_edge: E
     assert (answer.status, answer.body) == (200, b"late")
 
 
-async def test_many_requests_each_have_their_own_deadline(behind_edge: Edge) -> None:
+async def test_many_requests_each_have_their_own_deadline(behind_edge: Wrap) -> None:
     """Ours: one timer serves all; the slow ones are stopped and the quick ones are not touched."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -240,7 +238,7 @@ async def test_many_requests_each_have_their_own_deadline(behind_edge: Edge) -> 
     assert again.status == 503
 
 
-async def test_a_cancellation_from_outside_is_passed_on_and_not_answered(behind_edge: Edge) -> None:
+async def test_a_cancellation_from_outside_is_passed_on_and_not_answered(behind_edge: Wrap) -> None:
     """Ours: a server that shuts down cancels requests; only our own deadline becomes a 503."""
     started = asyncio.Event()
     answer = Answer()
@@ -258,7 +256,7 @@ async def test_a_cancellation_from_outside_is_passed_on_and_not_answered(behind_
     assert answer.messages == []
 
 
-async def test_a_deadline_and_a_shutdown_at_once_are_a_shutdown(behind_edge: Edge) -> None:
+async def test_a_deadline_and_a_shutdown_at_once_are_a_shutdown(behind_edge: Wrap) -> None:
     """asyncio.timeout's own rule: a cancellation from outside is never swallowed by ours."""
     answer = Answer()
 
@@ -275,7 +273,7 @@ async def test_a_deadline_and_a_shutdown_at_once_are_a_shutdown(behind_edge: Edg
     assert answer.messages == []
 
 
-async def test_an_app_that_answers_although_it_was_stopped_is_heard() -> None:
+async def test_an_app_that_answers_although_it_was_stopped_is_heard(behind_edge: Wrap) -> None:
     """Ours: what was answered stands, and no cancellation is left behind in the task."""
 
     async def stubborn(scope: Scope, receive: Receive, send: Send) -> None:
@@ -285,26 +283,25 @@ async def test_an_app_that_answers_although_it_was_stopped_is_heard() -> None:
             await begin(send)
             await end(send, b"done")
 
-    answer = await called(TimeLimit(stubborn, 0.01))
+    answer = await called(behind_edge(stubborn))
 
     assert answer.body == b"done"
     assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr] # a test runs in a task
 
 
-def test_one_app_serves_one_loop_after_another() -> None:
+def test_one_app_serves_one_loop_after_another(behind_edge: Wrap) -> None:
     """Ours: a test client, and a server that restarts its loop, find their own deadlines."""
 
     async def stuck(scope: Scope, receive: Receive, send: Send) -> None:
         await asyncio.Event().wait()
 
-    app = TimeLimit(stuck, 0.01)
+    app = behind_edge(stuck)
 
     for _ in range(2):
-        with pytest.raises(Unavailable):
-            asyncio.run(called(app))
+        assert asyncio.run(called(app)).status == 503
 
 
-async def test_the_apps_own_timeout_is_a_failure_and_not_ours(behind_edge: Edge, logs: LogCapture) -> None:
+async def test_the_apps_own_timeout_is_a_failure_and_not_ours(behind_edge: Wrap, logs: LogCapture) -> None:
     """Ours: a TimeoutError from below that nobody mapped is a fault to be seen."""
 
     async def failing(scope: Scope, receive: Receive, send: Send) -> None:
@@ -318,7 +315,7 @@ async def test_the_apps_own_timeout_is_a_failure_and_not_ours(behind_edge: Edge,
 
 @pytest.mark.parametrize("error", [ValueError("alice"), Unavailable("The store went away.")])
 async def test_an_answer_that_fails_half_way_is_broken_off(
-    behind_edge: Edge, logs: LogCapture, error: Exception
+    behind_edge: Wrap, logs: LogCapture, error: Exception
 ) -> None:
     """Design section 12: a failure never looks like a whole result; and its text does not reach the server's log."""
 
@@ -337,7 +334,7 @@ async def test_an_answer_that_fails_half_way_is_broken_off(
     assert "alice" not in logs.text
 
 
-async def test_what_the_app_sets_in_its_context_is_seen_by_whoever_called(behind_edge: Edge) -> None:
+async def test_what_the_app_sets_in_its_context_is_seen_by_whoever_called(behind_edge: Wrap) -> None:
     """Starlette's docs: BaseHTTPMiddleware loses context variables; pure ASGI keeps them."""
     word: ContextVar[str] = ContextVar("word", default="before")
 
@@ -350,7 +347,7 @@ async def test_what_the_app_sets_in_its_context_is_seen_by_whoever_called(behind
     assert word.get() == "after"
 
 
-async def test_a_stream_arrives_piece_by_piece(behind_edge: Edge) -> None:
+async def test_a_stream_arrives_piece_by_piece(behind_edge: Wrap) -> None:
     """Ours: nothing collects an answer; each piece is sent before the next one is made."""
     answer = Answer()
     counts: list[int] = []
@@ -368,7 +365,7 @@ async def test_a_stream_arrives_piece_by_piece(behind_edge: Edge) -> None:
 
 
 @pytest.mark.parametrize("kind", ["websocket", "lifespan"])
-async def test_other_scopes_pass_as_they_are(behind_edge: Edge, kind: str) -> None:
+async def test_other_scopes_pass_as_they_are(behind_edge: Wrap, kind: str) -> None:
     """Issue 2 asks for pure ASGI: the very scope, receive and send arrive, and what is raised is passed on."""
     scope: Scope = {"type": kind}
     receive, answer = chunks(), Answer()

@@ -16,8 +16,8 @@ from starlette.websockets import WebSocket
 from gateway import errors
 from gateway.errors import Fault, GatewayError
 from gateway.settings import Settings
-from gateway.web.middleware import edge
-from gateway.web.problems import exception_handlers, invalid
+from gateway.web.middleware import with_edge
+from gateway.web.problems import invalid
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 
@@ -46,11 +46,7 @@ def client(settings: Settings, clock: SettableClock, logs: LogCapture) -> httpx2
     async def raising(request: Request) -> Response:
         raise request.app.state.raises
 
-    app = Starlette(
-        routes=[Route("/raise", raising)],
-        middleware=edge(settings.server, clock, logs.loggers),
-        exception_handlers=exception_handlers(),
-    )
+    app = with_edge(Starlette(routes=[Route("/raise", raising)]), settings.server, clock, logs.loggers)
     client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://gateway")
     client.raising = app.state  # type: ignore[attr-defined] # the test's way to say what is raised
     return client
@@ -214,11 +210,7 @@ async def test_outside_of_http_an_error_stays_an_error(
     async def raising(websocket: WebSocket) -> None:
         raise errors.NotFound
 
-    app = Starlette(
-        routes=[WebSocketRoute("/socket", raising)],
-        middleware=edge(settings.server, clock, logs.loggers),
-        exception_handlers=exception_handlers(),
-    )
+    app = with_edge(Starlette(routes=[WebSocketRoute("/socket", raising)]), settings.server, clock, logs.loggers)
     sent: list[Message] = []
 
     async def receive() -> Message:
