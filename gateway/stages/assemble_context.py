@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from zoneinfo import ZoneInfo
 
+from gateway.errors import NotFound
 from gateway.model import Action, Agent, Chat, FileKind, Kind, Omission, Resource, Session
 from gateway.policy.targets import MemoryTarget
 from gateway.ports import Clock, Identities
@@ -41,10 +42,13 @@ class AssembleContext:
         self._clock = clock
 
     async def __call__(self, turn: Turn) -> Turn:
-        """The turn with its context. Raises Unavailable where the agent's folder can't be opened."""
+        """The turn with its context. Raises Unavailable where the agent's folder can't be opened, NotFound where the
+        agent is gone."""
         session = turn.origin.session
         assert session is not None  # noqa: S101 - an operation that assembles is asked from inside a session
-        agent = turn.state.agents[session.agent]
+        agent = turn.agent(session.agent)
+        if agent is None:  # it was taken away, and its sessions with it
+            raise NotFound
         today = self._clock.now().astimezone(ZoneInfo(agent.timezone)).date()
         owner = await self._is_owner(turn, session)
         wanted = {one: self._omission(turn, agent, one, owner) for one in candidates(turn.requester.profile.id, today)}

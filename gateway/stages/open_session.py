@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.errors import NotFound
 from gateway.model import Action, Chat, Kind, Origin, Resource, Session
 from gateway.policy.relations import chat_of
 from gateway.policy.targets import MissingTarget, SessionTarget
@@ -41,8 +42,8 @@ class OpenSession:
         turn.authorize.function(turn, Action.ENTER, SESSIONS)
         facts = await self._sessions.find(turn.tenant, entry.reference)
         if facts is None:
-            turn.require(Action.ENTER, MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, entry.reference))
-            raise AssertionError("a missing session is always refused")
+            turn.permit(Action.ENTER, MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, entry.reference))
+            raise NotFound
         # Whoever may enter the session may do so for a turn that sees less: only what follows is asked from there.
         turn.origin = origin_of(facts.session, None, tainted=entry.tainted)
         turn.entered = turn.require(Action.ENTER, SessionTarget(facts))

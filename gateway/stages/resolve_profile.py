@@ -11,6 +11,7 @@ from gateway.ports import Clock
 from gateway.stages.record_audit import Trail
 from gateway.turn import Authorize, Turn
 
+
 class Profiles(Protocol):
     """Finds the profile of a principal."""
 

@@ -108,6 +108,26 @@ async def test_nobody_is_locked_out_by_a_document(home: House) -> None:
     assert {one.record.code for one in await home.audit(kind="decision", effect="deny")} == {"function_lacking"}
 
 
+async def test_a_version_that_would_lock_everybody_out_is_not_gone_back_to(home: House) -> None:
+    """Design section 7: a rollback publishes, and is checked like any other."""
+    await home.publish("# nothing\n")
+    await home.publish(shipped("default.csv"))
+
+    refused = await home.post("erin", f"{POLICY}/versions/2/rollback")
+
+    assert [one["rule"] for one in refused.json()["errors"]] == ["lockout"]
+    assert (await home.get("erin", POLICY)).json()["version"] == 3
+
+
+async def test_a_document_that_is_gone_from_the_store_is_an_outage(home: House) -> None:
+    """Design section 12: never an empty answer."""
+    assert (await home.get("erin", POLICY)).status_code == 200
+    await home.gateway.stores.database.write(
+        lambda connection: connection.exec_driver_sql("DELETE FROM policy_versions")
+    )
+    assert (await home.get("erin", POLICY)).status_code == 503
+
+
 async def test_a_row_ends_by_itself(home: House, clock: SettableClock) -> None:
     """Design section 7: `until` ends a row; a snapshot knows its next expiry."""
     session = await home.open("alice")

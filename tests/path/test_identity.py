@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest_asyncio
 from gateway.app import compose, create_app
 from gateway.model import Identity, RoleAssignment
 from gateway.settings import Settings, load
+from gateway.workspace.files import Workspace
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 from tests.house import House, house
@@ -327,3 +329,36 @@ async def test_a_merged_profile_can_do_nothing_any_more(home: House) -> None:
     )
     assert (await home.get("alice", ME)).status_code == 401
     assert (await home.get("bob", ME)).status_code == 200
+
+
+async def test_a_sign_in_that_becomes_somebody_elses_saves_nothing(
+    signed_in: House, issuer: LocalIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design section 6: who asks is looked at again just before the rename."""
+    home = signed_in
+    identities = home.gateway.stores.identities
+    loop = asyncio.get_running_loop()
+    replace = Workspace.replace
+
+    async def relink() -> None:
+        before, after = (Identity(issuer=issuer.url, subject="alice", profile=home.id(who)) for who in ("alice", "bob"))
+        await identities.unlink(home.tenant, before)
+        await identities.link(home.tenant, after, home.gateway.clock.now())
+
+    def overtaken(self: Workspace, path: str, text: str, *, before_rename: Any) -> Any:
+        asyncio.run_coroutine_threadsafe(relink(), loop).result(5)
+        return replace(self, path, text, before_rename=before_rename)
+
+    monkeypatch.setattr(Workspace, "replace", overtaken)
+    token = issuer.mint("alice")
+    answer = await home.send(
+        None,
+        "PUT",
+        "/v1/agents/flight/personal-instructions",
+        {"content": "Lost."},
+        headers={"Authorization": f"Bearer {token}", "If-None-Match": "*"},
+    )
+
+    assert answer.status_code == 401
+    assert not list((home.workspace().root / "flight").rglob("users/*/USER.md"))
+    assert (await bearer(home, token)).json()["profile"]["id"] == home.id("bob")

@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from gateway.model import Message, SessionId, TenantId
+from gateway.model import Message, ProfileId, Session, SessionFacts, SessionId, TenantId
+from gateway.policy.shipped import shipped
 from gateway.ports import Page
 from tests.clock import SettableClock
 from tests.house import House
@@ -492,6 +493,52 @@ async def test_a_session_that_goes_in_the_middle_of_a_change_is_missing(
     monkeypatch.setattr(store, "set_title", overtaken)
 
     assert (await home.send("alice", "PATCH", f"/v1/sessions/{group}", {"title": "Late"})).status_code == 404
+
+
+async def test_a_creation_that_is_overtaken_says_so(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Design section 12: what is refused made nothing; the parent, or the session itself, went in the middle."""
+    parent = await home.open("alice")
+    store = home.gateway.stores.sessions
+    making, looking = store.create, store.find
+
+    async def after_the_parent(session: Session, people: Sequence[ProfileId]) -> SessionFacts:
+        assert session.parent is not None
+        await store.delete(home.tenant, session.parent)
+        return await making(session, people)
+
+    async def after_somebody_else(session: Session, people: Sequence[ProfileId]) -> SessionFacts:
+        await making(session, people)
+        try:
+            return await making(session, people)
+        finally:
+            await store.delete(home.tenant, session.id)
+
+    monkeypatch.setattr(store, "create", after_the_parent)
+    orphan = await create(home, "alice", kind="subagent", parent=parent)
+    monkeypatch.setattr(store, "create", after_somebody_else)
+    gone_again = await create(home, "bob", kind="direct")
+    monkeypatch.undo()
+
+    assert (orphan.status_code, gone_again.status_code) == (409, 409)
+    assert await looking(home.tenant, parent) is None
+    assert await listed(home, "bob") == []
+
+
+async def test_a_session_of_an_agent_that_is_gone_works_no_more(home: House) -> None:
+    """Ours: what its files were is not guessed, and no other agent's are taken for them."""
+    await home.add_agent("hotel")
+    session = await home.open("alice", agent="hotel")
+    await home.gateway.stores.database.write(
+        lambda connection: connection.exec_driver_sql("DELETE FROM agents WHERE name = 'hotel'")
+    )
+    await home.publish(shipped("default.csv"))  # it raises the epoch
+
+    assert (await home.post("alice", f"/v1/sessions/{session}/context")).status_code == 404
+    assert (await home.tool("alice", session, "memory_append", scope="shared", text="x")).status_code == 404
+    assert (await home.tool("alice", session, "personal_instructions", action="get")).status_code == 404
+    read = await home.tool("alice", session, "memory_get", path="USER.md")
+    assert read.json()["result"]["status"] == "not_found"
+    assert await listed(home, "alice") == []
 
 
 async def test_deleting_takes_the_tree_and_frees_the_name(home: House) -> None:

@@ -337,13 +337,13 @@ async def test_a_note_goes_to_today_of_the_person_or_the_team_with_its_origin(
     notes = home.gateway.stores.notes
     of_team = await notes.of_path(home.tenant, AgentName("flight"), TODAY)
     of_alice = await notes.of_path(home.tenant, AgentName("flight"), mine)
-    assert [(one.provenance, one.author) for one in of_team] == [
+    assert {(one.provenance, one.author) for one in of_team} == {
         ("person", home.id("bob")),
         ("agent", home.id("robot")),
-    ]
+    }
     assert [(one.provenance, one.author) for one in of_alice] == [("person", home.id("alice"))]
     group_id = (await home.get("alice", f"/v1/sessions/{group}")).json()["id"]
-    assert of_team[0].session == group_id
+    assert group_id in {one.session for one in of_team}
     assert "window" in home.workspace().read(mine).text
     for text in ("\x00", "   \n ", "\x1b[31m", "😀" * 2_001):
         refused = await home.tool("alice", session, "memory_append", scope="shared", text=text)
@@ -414,7 +414,7 @@ async def test_a_save_is_the_requesters_own_and_within_its_limit(home: House) ->
     assert not (home.workspace("hotel").root / "hotel" / "users").exists()
 
 
-LOSSES = ["role", "policy", "disabled", "token", "agent", "left the group", "unavailable"]
+LOSSES = ["role", "policy", "disabled", "merged", "token", "agent", "left the group", "unavailable"]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -435,6 +435,13 @@ async def test_rights_that_go_between_the_check_and_the_rename_save_nothing(
             await home.publish(shipped("default.csv") + "\np, role:member, *, memory/*, all, any, *, edit, deny\n")
         elif loss == "disabled":
             await stores.identities.change_profile(home.tenant, home.id("bob"), name=None, emails=None, disabled=True)
+        elif loss == "merged":
+            await stores.database.write(
+                lambda connection: connection.exec_driver_sql(
+                    "UPDATE profiles SET merged_into = ? WHERE id = ?", (home.id("alice"), home.id("bob"))
+                )
+            )
+            await home.publish(shipped("default.csv"))  # as every change of people, it raises the epoch
         elif loss == "token":
             token = (await stores.identities.tokens(home.tenant, home.id("bob")))[0]
             await stores.identities.revoke_token(home.tenant, home.id("bob"), token.id, home.gateway.clock.now())
@@ -466,9 +473,8 @@ async def test_rights_that_go_between_the_check_and_the_rename_save_nothing(
 
     answer = await home.tool("bob", group, "personal_instructions", **saving)
 
-    assert answer.status_code == {"disabled": 401, "token": 401, "role": 403, "policy": 404, "unavailable": 503}.get(
-        loss, 404
-    ), answer.text
+    expected = {"disabled": 401, "merged": 401, "token": 401, "role": 403, "unavailable": 503}
+    assert answer.status_code == expected.get(loss, 404), answer.text
     monkeypatch.undo()
     assert home.workspace().read(instructions_path(home.id("bob"))).text == "Kept."
     assert not list((home.workspace().root / "flight").rglob("*.tmp"))
