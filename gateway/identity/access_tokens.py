@@ -84,9 +84,10 @@ class TokenUse:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A stored token, as it was in this epoch of its tenant."""
+    """A stored token, as it was in this epoch of its tenant, and the principal that it makes."""
 
     token: AccessToken
+    principal: Principal
     epoch: int
 
 
@@ -117,22 +118,22 @@ class AccessTokenVerifier:
 
         Raises Unauthenticated, with one text whether it is malformed, unknown, revoked or expired; Unavailable.
         """
-        token = await self._stored(secret, digest(secret))
+        token, principal = await self._stored(secret, digest(secret))
         now = self._clock.now()
         _check_in_force(token, now)
         self._use.record(token.id, now)
-        return _principal(token)
+        return principal
 
-    async def _stored(self, secret: str, hashed: bytes) -> AccessToken:
+    async def _stored(self, secret: str, hashed: bytes) -> tuple[AccessToken, Principal]:
         known = self._known.get(hashed)
         if known is not None and known.epoch == self._epochs(known.token.tenant):
-            return known.token
+            return known.token, known.principal
         if not is_well_formed(secret):
             raise refused(Reason.TOKEN_MALFORMED)
         token = await self._load(hashed)
         if token is None:
             raise refused(Reason.TOKEN_UNKNOWN)
-        return token
+        return token, _principal(token)
 
     async def _load(self, hashed: bytes) -> AccessToken | None:
         # Known and unknown secrets cost the same two look-ups, so time does not tell them apart. The first says whose
@@ -141,7 +142,7 @@ class AccessTokenVerifier:
         epoch = None if first is None else self._epochs(first.tenant)
         token = await self._identities.token_by_hash(hashed)
         if token is not None and epoch is not None and self._epochs(token.tenant) == epoch:
-            self._keep(hashed, _Known(token, epoch))
+            self._keep(hashed, _Known(token, _principal(token), epoch))
         return token
 
     def _keep(self, hashed: bytes, known: _Known) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.errors import Conflict
 from gateway.identity.access_tokens import LOCAL_ISSUER
@@ -22,10 +22,19 @@ _ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """A profile as it was in this epoch of its tenant."""
+    """A profile as it was in this epoch of its tenant, as the requester that this principal is."""
 
-    profile: Profile
-    epoch: int
+    requester: Requester
+
+    @property
+    def profile(self) -> Profile:
+        """The profile."""
+        return self.requester.profile
+
+    @property
+    def epoch(self) -> int:
+        """The epoch."""
+        return self.requester.epoch
 
 
 class ProfileResolver:
@@ -64,13 +73,17 @@ class ProfileResolver:
             known = await self._load(key, principal)
         if principal.service and known.profile.kind == PERSON:
             raise refused(Reason.SERVICE_NOT_LINKED, NOT_ADDED)
-        return Requester(tenant=principal.tenant, profile=known.profile, principal=principal, epoch=known.epoch)
+        # The same principal, as long as its credential is remembered; another credential may carry other scopes.
+        return (
+            known.requester if known.requester.principal is principal else replace(known.requester, principal=principal)
+        )
 
     async def _load(self, key: _Key, principal: Principal) -> _Resolved:
         if await self._tenants.find(principal.tenant) is None:
             raise refused(Reason.TENANT_UNKNOWN)
         epoch = self._epochs(principal.tenant)
-        resolved = _Resolved(await self._profile(principal), epoch)
+        profile = await self._profile(principal)
+        resolved = _Resolved(Requester(tenant=principal.tenant, profile=profile, principal=principal, epoch=epoch))
         # A change that arrived in between may or may not be in what was read: good for this request, which began before
         # it, and not for the next.
         if self._epochs(principal.tenant) == epoch:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.model import Action, Chat, Origin, Question, Requester, Resource
+from gateway.model import Action, Chat, Origin, Question, Relation, Requester, Resource, Whose
 from gateway.policy.targets import (
     PERSONAL_RESOURCES,
     MemoryTarget,
@@ -59,11 +59,12 @@ def _missing(_requester: Requester, _origin: Origin, target: SingleTarget, _ques
     return "target_missing" if isinstance(target, MissingTarget) else None
 
 
-def _incognito(_requester: Requester, origin: Origin, target: SingleTarget, _question: Question) -> str | None:
+def _incognito(_requester: Requester, origin: Origin, target: SingleTarget, question: Question) -> str | None:
     if not isinstance(target, SessionTarget) or not target.facts.session.incognito:
         return None
     inside = origin.session is not None and origin.session.id == target.facts.session.id
-    return None if inside else "incognito_session"
+    # Being inside is not enough: a row that lets a supervisor enter any session must not open this one.
+    return None if inside and question.whose is Whose.OWN else "incognito_session"
 
 
 def _longterm_from_group(
@@ -92,7 +93,8 @@ def _tainted_turn(_requester: Requester, origin: Origin, _target: SingleTarget, 
     if not origin.tainted:
         return None
     refused = (
-        question.action in (Action.REMEMBER, Action.SEND)
+        question.action is Action.REMEMBER
+        or (question.action is Action.SEND and question.relation is not Relation.SELF)
         or (question.action is Action.EDIT and question.resource is Resource.PERSONAL_INSTRUCTIONS)
         or (question.action is Action.APPEND and question.resource is Resource.MEMORY_DAILY)
     )

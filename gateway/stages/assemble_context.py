@@ -30,7 +30,7 @@ RESOURCES: Mapping[FileKind, Resource] = {
     FileKind.PERSONAL_DAILY: Resource.PERSONAL_DAILY,
 }
 _PERSONAL = frozenset({FileKind.PERSONAL, FileKind.PERSONAL_LONGTERM, FileKind.PERSONAL_DAILY})
-_CRON = frozenset({FileKind.RULES, FileKind.SHARED})
+_EVERYWHERE = frozenset({FileKind.RULES, FileKind.SHARED})
 
 
 class AssembleContext:
@@ -76,16 +76,18 @@ class AssembleContext:
             return Omission.NOT_PERMITTED
         if candidate.kind is FileKind.PERSONAL and turn.state.people < 2:
             return Omission.SINGLE_PERSON_TENANT
-        if turn.permit(Action.LOAD, _target(turn, agent, candidate)) is None:
-            return Omission.GROUP_SESSION if turn.origin.chat is Chat.GROUP else Omission.NOT_PERMITTED
-        return None
+        if turn.permit(Action.LOAD, _target(turn, agent, candidate)) is not None:
+            return None
+        # The table gives every group the rules and the shared file: where those are out, it is not for the group.
+        because_of_the_group = turn.origin.chat is Chat.GROUP and candidate.kind not in _EVERYWHERE
+        return Omission.GROUP_SESSION if because_of_the_group else Omission.NOT_PERMITTED
 
 
 def _belongs(kind: Kind | None, candidate: Candidate) -> bool:
     """The table of design section 6, for the kinds that never load more whatever the policy says."""
     if kind is Kind.SUBAGENT:
         return candidate.path == "AGENTS.md"
-    return kind is not Kind.CRON or candidate.kind in _CRON
+    return kind is not Kind.CRON or candidate.kind in _EVERYWHERE
 
 
 def _target(turn: Turn, agent: Agent, candidate: Candidate) -> MemoryTarget:

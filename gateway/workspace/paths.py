@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import date
+from functools import lru_cache
 
 from gateway.keys import is_profile_id
 from gateway.model import ProfileId, Resource
@@ -97,6 +98,7 @@ def day_of(path: str) -> date | None:
     return day if path == daily_path(day, classified[1]) else None
 
 
+@lru_cache(maxsize=4096)  # pure, and the same few files are asked for over and over
 def memory_resource(path: str) -> tuple[Resource, ProfileId | None] | None:
     """What a memory file is to the policy, and whose it is where it is a person's; None for all that is no memory.
 

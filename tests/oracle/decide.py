@@ -161,7 +161,8 @@ def invariant(world: World, request: Request, facts: Facts) -> str | None:
         return "another person's personal files"
     if isinstance(target, OnSession):
         session = session_in(world, target.session)
-        if session.incognito and request.origin != session.id:
+        # "Itself" is the person whose it is, inside it: a row on `any` must not let another person in.
+        if session.incognito and (request.origin != session.id or facts.whose != "own"):
             return "an incognito session to anybody but itself"
     if facts.resource in ("memory/longterm", "memory/personal/longterm") and request.action in ("append", "edit"):
         return "a write to a MEMORY.md that is not Deep's"

@@ -13,6 +13,7 @@ from gateway.policy.targets import SingleTarget as Target
 from tests.cast import ACME, FLIGHT, GLOBEX, child, person, profile_id, requester, root
 
 ALICE = requester(person("alice", "owner"))
+DANA = requester(person("dana", "supervisor"))
 MINE = root("mine", "alice")
 TEAM = root("team", "alice", "bob", kind=Kind.GROUP)
 SECRET = root("secret", "alice", incognito=True)
@@ -69,6 +70,7 @@ def _as(**changes: object) -> Requester:
         (ALICE, PRIVATE, FunctionTarget(ACME, Resource.PERSONAL_DAILY, "x"), Action.GET, "personal_of_another"),
         # An incognito session to anybody but itself.
         (ALICE, replace(PRIVATE, session=SECRET.session), SessionTarget(SECRET), Action.HISTORY, None),
+        (DANA, replace(PRIVATE, session=SECRET.session), SessionTarget(SECRET), Action.ENTER, "incognito_session"),
         (ALICE, PRIVATE, SessionTarget(SECRET), Action.HISTORY, "incognito_session"),
         (ALICE, OUTSIDE, SessionTarget(SECRET), Action.LIST, "incognito_session"),
         (ALICE, PRIVATE, SessionTarget(SECRET), Action.SEND, "incognito_session"),
@@ -83,7 +85,8 @@ def _as(**changes: object) -> Requester:
         (ALICE, TAINTED, MY_RULES, Action.EDIT, "tainted_turn"),
         (ALICE, TAINTED, LONGTERM, Action.REMEMBER, "tainted_turn"),
         (ALICE, TAINTED, DAILY, Action.APPEND, "tainted_turn"),
-        (ALICE, TAINTED, SessionTarget(MINE), Action.SEND, "tainted_turn"),
+        (ALICE, TAINTED, SessionTarget(TEAM), Action.SEND, "tainted_turn"),
+        (ALICE, TAINTED, SessionTarget(MINE), Action.SEND, None),
         (ALICE, TAINTED, SessionTarget(MINE), Action.HISTORY, None),
         # A sandboxed session keeps to its tree.
         (ALICE, BOXED, SessionTarget(BOX), Action.HISTORY, None),

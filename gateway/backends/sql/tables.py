@@ -320,7 +320,9 @@ audit = Table(
     Column("decision", Exact),
     Column("body", LargeBinary, nullable=False),  # the canonical JSON that the hash covers
     Column("hash", LargeBinary, nullable=False),
-    Index("audit_at", "tenant", "at"),
+    # Every index is paid for by every record of every request, so there are three, for the questions that are asked of
+    # a long audit: what did this person do, who was in this session, what was this decision. A time narrows by `at`
+    # while walking one of them or the chain itself.
     Index("audit_profile", "tenant", "profile", "sequence"),
     Index("audit_session", "tenant", "session", "sequence"),
     Index("audit_decision", "tenant", "decision", "sequence"),
