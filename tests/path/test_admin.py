@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -55,6 +56,35 @@ async def test_a_published_policy_is_in_force_with_its_answer_and_can_be_taken_b
         assert (await home.post("erin", f"{POLICY}/versions/{version}/rollback")).status_code == status, version
     record = (await home.audit(action="publish"))[-1].record
     assert (record.effect, record.profile) == ("allow", home.id("erin"))
+
+
+async def test_a_request_during_a_publication_is_decided_by_one_policy_or_the_other(home: House) -> None:
+    """pomerium#870, casbin#1116: no 5xx and never a third answer; the epoch of an answer says by which one."""
+    session = await home.open("alice")
+    path = f"/v1/sessions/{session}/messages"
+    closed = shipped("default.csv")
+    opened = closed + "\np, role:member, *, session/private, agent, any, private, history, allow\n"
+    status_at = {int((await home.get("bob", path)).headers["gateway-epoch"]): 404}
+    published = asyncio.Event()
+    answers: list[httpx2.Response] = []
+
+    async def publishing() -> None:
+        for number in range(12):
+            text = closed if number % 2 else opened
+            made = await put(home, text, number + 1)
+            assert made.status_code == 200, made.text
+            status_at[made.json()["epoch"]] = 404 if number % 2 else 200
+        published.set()
+
+    async def reading() -> None:
+        while not published.is_set():
+            answers.append(await home.get("bob", path))
+
+    await asyncio.gather(publishing(), *(reading() for _ in range(4)))
+
+    assert {one.status_code for one in answers} == {200, 404}
+    for one in answers:
+        assert one.status_code == status_at[int(one.headers["gateway-epoch"])]
 
 
 ROW = "p, role:member, *, session/*, agent, shared, private, *, allow"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from contextvars import ContextVar
+from statistics import median
+from time import perf_counter
 from typing import Any
 
 import pytest
 
 from gateway.backends.sql.agents import SqlAgents
 from gateway.backends.sql.audit import SqlAudit
+from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.notes import SqlNotes
 from gateway.backends.sql.policies import SqlPolicies
@@ -18,6 +22,7 @@ from gateway.model import Action
 from gateway.policy import permit
 from gateway.policy.shipped import shipped
 from gateway.stages import authorize
+from gateway.workspace.files import Workspace
 from gateway.workspace.folders import AgentFolders
 from tests.conftest import LogCapture
 from tests.house import House
@@ -311,3 +316,51 @@ async def test_nothing_is_read_before_the_policy_is_asked(home: House, logs: Log
     assert refused_to["bob"] > 20
     assert refused_to["erin"] > 20
     assert len(worked) >= len({(one.endpoint.method, one.endpoint.path) for one in order}) - 2
+
+
+async def test_no_file_and_no_database_is_used_on_the_event_loop(
+    home: House, logs: LogCapture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue, "where it would go wrong": one event loop blocked by files or SQLite; both are used from threads."""
+    loop_thread = threading.get_ident()
+    used: set[str] = set()
+
+    def off_the_loop(owner: type, name: str) -> None:
+        method = getattr(owner, name)
+
+        def checked(*arguments: Any, **named: Any) -> Any:
+            assert threading.get_ident() != loop_thread, f"{owner.__name__}.{name} ran on the event loop"
+            used.add(name)
+            return method(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, checked)
+
+    session = await home.open("alice")
+    for owner, names in ((Workspace, ("read", "read_many", "replace", "exists")), (Database, ("_read", "_write"))):
+        for name in names:
+            off_the_loop(owner, name)
+    words = {"session": session, "agent": "flight", "profile": home.id("carol"), "token": NO_TOKEN, "version": "1"}
+    order = sorted(examples(home, logs.loggers, **words), key=lambda one: one.endpoint.method == "DELETE")
+    for who in ("alice", "bob", "olga"):
+        for one in order:
+            assert (await one.send(home, who)).status_code < 500, (who, one.path)
+
+    assert used == {"read", "read_many", "replace", "exists", "_read", "_write"}
+
+
+async def test_a_refusal_takes_no_longer_than_a_miss(home: House) -> None:
+    """Issue: denied that differs from missing in the time taken, to the eye (an order of magnitude)."""
+    session = await home.open("alice")
+    for number in range(50):
+        await home.say("alice", session, f"message {number} " + "x" * 5_000)
+
+    async def took(reference: str) -> float:
+        begun = perf_counter()
+        assert (await home.get("bob", f"/v1/sessions/{reference}/messages")).status_code == 404
+        return perf_counter() - begun
+
+    denied, missing = [], []
+    for _ in range(15):
+        denied.append(await took(session))
+        missing.append(await took(NO_SESSION))
+    assert 0.1 < median(denied) / median(missing) < 10

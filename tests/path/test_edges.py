@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import httpx2
 import pytest
+from starlette.types import Message
 
 from tests.house import House
 
@@ -89,3 +90,31 @@ async def test_the_public_routes_say_nothing_of_anybody(home: House) -> None:
     metrics = await home.get(None, "/metrics")
     assert metrics.status_code in (200, 404)
     assert home.id("alice") not in metrics.text
+
+
+async def test_a_caller_who_goes_away_in_the_middle_changes_nothing(home: House) -> None:
+    """Design section 12: half a body is no body."""
+    session = await home.open("alice")
+    parts: list[Message] = [
+        {"type": "http.request", "body": b'{"role": "user", "content": "half', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    sent: list[Message] = []
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"/v1/sessions/{session}/messages",
+        "query_string": b"",
+        "headers": [(b"authorization", f"Bearer {home.secrets['alice']}".encode())],
+    }
+
+    async def receive() -> Message:
+        return parts.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await home.app(scope, receive, send)
+
+    assert sent[0]["status"] == 422
+    assert (await home.get("alice", f"/v1/sessions/{session}/messages")).json()["items"] == []
