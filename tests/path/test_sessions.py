@@ -243,6 +243,24 @@ async def test_an_incognito_session_is_seen_from_inside_itself_alone(home: House
     assert child not in await listed(home, "alice")
 
 
+async def test_the_owner_of_an_incognito_session_reaches_it_by_its_key_and_nobody_else_does(home: House) -> None:
+    """Design section 7: there is nowhere but inside it; so its owner can read, empty and remove it over REST too."""
+    secret = await home.open("alice", incognito=True)
+    await home.say("alice", secret, "needle of mine")
+    path = f"/v1/sessions/{secret}"
+
+    assert await contents(home, "alice", secret) == ["needle of mine"]
+    assert (await home.get("alice", path)).json()["incognito"] is True
+    for who in ("bob", "dana"):
+        for method, at in (("GET", ""), ("GET", "/messages"), ("POST", "/archive"), ("POST", "/reset"), ("DELETE", "")):
+            assert (await home.send(who, method, f"{path}{at}")).status_code == 404, (who, method, at)
+    assert (await home.post("alice", f"{path}/reset")).status_code == 200
+    assert await contents(home, "alice", secret) == []
+    assert (await home.post("alice", f"{path}/archive")).status_code == 200
+    assert (await home.send("alice", "DELETE", path)).status_code == 204
+    assert (await home.get("alice", path)).status_code == 404
+
+
 # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
