@@ -1,4 +1,4 @@
-"""The two apps that `bench/tool_call.py` compares, as factories for a server process."""
+"""The bare app that `bench/tool_call.py` compares the gateway with, as a factory for a server process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
-
-from gateway.app import compose, create_app
-from gateway.logs import configure
-from gateway.settings import load
 
 
 def bare() -> Starlette:
@@ -24,10 +19,3 @@ def bare() -> Starlette:
         return Response(body, media_type="application/json")
 
     return Starlette(routes=[Route("/v1/sessions/{session}/tools/{tool}", endpoint, methods=["POST"])])
-
-
-def gateway() -> ASGIApp:
-    """The gateway over the state that the benchmark made."""
-    settings = load(None, {"GATEWAY_STATE__FOLDER": os.environ["BENCH_STATE"], "GATEWAY_LOG__LEVEL": "error"})
-    loggers = configure(settings)
-    return create_app(compose(settings, loggers), loggers)

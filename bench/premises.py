@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import uvloop
 
 from gateway.app import Gateway, compose
 from gateway.founding import DEMO
@@ -68,12 +70,29 @@ async def open_session(gateway: Gateway, secret: str) -> str:
 
 
 @contextmanager
-def server(app: str, environment: dict[str, str]) -> Iterator[int]:
-    """One uvicorn worker with uvloop and httptools, in a process of its own; its port."""
+def gateway_server(state: Path) -> Iterator[int]:
+    """`gateway serve` over the state that the benchmark made, in a process of its own; its port."""
+    environment = {"GATEWAY_STATE__FOLDER": str(state), "GATEWAY_LOG__LEVEL": "error"}
+    with _process(["-m", "gateway", "serve", "--port"], environment) as port:
+        yield port
+
+
+@contextmanager
+def bare_server(body: Path) -> Iterator[int]:
+    """`bench.apps:bare` on the server that the gateway ships with, and with its options; its port."""
+    options = ["--loop", "uvloop", "--http", "httptools", "--ws", "none", "--lifespan", "off", "--log-level", "error"]
+    options += ["--no-access-log", "--no-server-header", "--no-proxy-headers"]
+    command = ["-m", "uvicorn", "bench.apps:bare", "--factory", *options, "--port"]
+    with _process(command, {"BENCH_BODY": str(body)}) as port:
+        yield port
+
+
+@contextmanager
+def _process(command: list[str], environment: dict[str, str]) -> Iterator[int]:
     port = _free_port()
-    command = [sys.executable, "-m", "uvicorn", app, "--factory", "--port", str(port), "--loop", "uvloop"]
-    command += ["--http", "httptools", "--no-access-log", "--log-level", "error", "--no-server-header"]
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment})
+    process = subprocess.Popen(
+        [sys.executable, *command, str(port)], cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL
+    )
     try:
         _wait_for(port, process)
         yield port
@@ -99,11 +118,6 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 30) 
     raise RuntimeError("the server did not start in time")
 
 
-def run(main: object) -> None:
+def run(main: Coroutine[Any, Any, None]) -> None:
     """Runs a coroutine on uvloop."""
-    import uvloop
-
-    uvloop.run(main)  # type: ignore[arg-type]  # a coroutine
-
-
-__all__ = ["Premises", "asyncio", "open_session", "premises", "run", "server"]
+    uvloop.run(main)

@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from bench.load import drive, http_request
-from bench.premises import premises, run, server
+from bench.premises import bare_server, gateway_server, premises, run
 from bench.report import show, wants_json
 
 ROUNDS = 5
@@ -33,22 +33,22 @@ async def main() -> None:
         path = f"/v1/sessions/{session}/tools/memory_get"
         headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
         request = http_request("POST", path, headers, orjson.dumps({"path": "MEMORY.md"}))
-        with server("bench.apps:gateway", {"BENCH_STATE": str(state)}) as port:
+        with gateway_server(state) as port:
             body = Path(folder, "body.json")
-            body.write_bytes(_once(port, path, headers))
-            with server("bench.apps:bare", {"BENCH_BODY": str(body)}) as bare_port:
+            _once(port, path, headers, body)
+            with bare_server(body) as bare_port:
                 figures = await _rounds(port, bare_port, request)
     show("tool_call", figures, as_json=as_json)
 
 
-def _once(port: int, path: str, headers: dict[str, str]) -> bytes:
-    """One real answer, for the bare app to return."""
+def _once(port: int, path: str, headers: dict[str, str], to: Path) -> None:
+    """Keeps one real answer, for the bare app to return."""
     url = f"http://127.0.0.1:{port}{path}"
     request = urllib.request.Request(url, orjson.dumps({"path": "MEMORY.md"}), headers)
     with urllib.request.urlopen(request, timeout=10) as answer:
         body = bytes(answer.read())
     assert orjson.loads(body)["result"]["status"] == "ok", body
-    return body
+    to.write_bytes(body)
 
 
 async def _rounds(gateway: int, bare: int, request: bytes) -> dict[str, float]:

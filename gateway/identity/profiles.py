@@ -73,10 +73,10 @@ class ProfileResolver:
             known = await self._load(key, principal)
         if principal.service and known.profile.kind == PERSON:
             raise refused(Reason.SERVICE_NOT_LINKED, NOT_ADDED)
-        # The same principal, as long as its credential is remembered; another credential may carry other scopes.
-        return (
-            known.requester if known.requester.principal is principal else replace(known.requester, principal=principal)
-        )
+        if known.requester.principal is not principal:  # another credential of theirs may carry other scopes
+            known = _Resolved(replace(known.requester, principal=principal))
+            self._resolved[key] = known
+        return known.requester
 
     async def _load(self, key: _Key, principal: Principal) -> _Resolved:
         if await self._tenants.find(principal.tenant) is None:

@@ -14,7 +14,7 @@ from gateway.model import AuditRecord
 from gateway.ports import Audit, Clock
 
 HOLD_S = 0.05
-_WINDOW_S = 0.025  # what is left of the hold is for the write itself
+_GATHERING = 0.5  # of the hold; what is left is for the write itself
 _RETRY_S = 0.1
 _CLOSING_TRIES = 50
 _BATCH = 500
@@ -31,7 +31,7 @@ class _Entry:
 
 
 class AuditBuffer:
-    """Records of reads wait at most 50 ms, those of writes until they are on disk; both go in the order they came.
+    """Records of reads wait at most `hold_s`, those of writes until they are on disk; both go in the order they came.
 
     `reads="durable"` makes reads wait too. Open it with `async with`; closing writes what is left.
     """
@@ -43,12 +43,14 @@ class AuditBuffer:
         *,
         reads: Literal["buffered", "durable"] = "buffered",
         capacity: int = 10_000,
+        hold_s: float = HOLD_S,
         pause: Pause = asyncio.sleep,
     ) -> None:
         self._audit = audit
         self._clock = clock
         self._reads_wait = reads == "durable"
         self._capacity = capacity
+        self._hold_s = hold_s
         self._pause = pause
         self._entries: deque[_Entry] = deque()
         self._something = asyncio.Event()
@@ -106,7 +108,7 @@ class AuditBuffer:
         self._something.set()
 
     def _failing_too_long(self) -> bool:
-        return self._failing_since is not None and self._clock.monotonic() - self._failing_since > HOLD_S
+        return self._failing_since is not None and self._clock.monotonic() - self._failing_since > self._hold_s
 
     # ── the task ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -126,7 +128,7 @@ class AuditBuffer:
     async def _wait_for_company(self) -> None:
         """Lets records gather, but none longer than the window, and not at all where somebody waits."""
         if self._entries and not self._hurry.is_set():
-            left = _WINDOW_S - (self._clock.monotonic() - self._entries[0].buffered_at)
+            left = self._hold_s * _GATHERING - (self._clock.monotonic() - self._entries[0].buffered_at)
             if left > 0 and len(self._entries) < _BATCH:
                 await self._pause_or_hurry(left)
         if not self._closing:

@@ -1,4 +1,4 @@
-"""Turns an audit record into the canonical JSON that its hash covers, and back."""
+"""Turns an audit record into the JSON that its hash covers, and back."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from gateway.backends.sql.tables import to_instant
 from gateway.model import AuditRecord, TenantId
 
 _BLOCK = 64  # of SHA-256; the key is never longer
-_SORTED = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+_OPTIONS = orjson.OPT_NON_STR_KEYS
 
 # The columns beside the body, for those who filter: each repeats what the body says, and `verify` compares them.
 INDEXED = ("at", "kind", "profile", "agent", "session", "action", "effect", "code", "decision")
 
 
 def encode(record: AuditRecord) -> tuple[AuditRecord, bytes]:
-    """The record as it is stored, and its canonical JSON: keys sorted, nothing between.
+    """The record as it is stored, and its JSON, in the order of its fields. The hash covers these very bytes, and they
+    are kept; nobody makes them again.
 
     Never fails, since a record that can't be written would be lost: half a surrogate pair becomes its escape.
     """
     try:
-        return record, orjson.dumps(record, option=_SORTED, default=repr)
+        return record, orjson.dumps(record, option=_OPTIONS, default=repr)
     except orjson.JSONEncodeError:
         fields = _printable({field.name: getattr(record, field.name) for field in fields_of(record)})
         fit = AuditRecord(**fields | {"subjects": tuple(fields["subjects"])})
-        return fit, orjson.dumps(fit, option=_SORTED, default=repr)
+        return fit, orjson.dumps(fit, option=_OPTIONS, default=repr)
 
 
 def decode(body: bytes) -> AuditRecord:
@@ -55,7 +56,7 @@ def indexed(record: AuditRecord) -> tuple[object, ...]:
 
 
 class ChainHash:
-    """The hash of a record: keyed, over the one before it and its own canonical JSON.
+    """The hash of a record: keyed, over the one before it and its own JSON.
 
     HMAC-SHA256 (RFC 2104) with the key's two blocks hashed once: that is most of the cost of a short record.
     """

@@ -318,7 +318,7 @@ audit = Table(
     Column("effect", Exact, nullable=False),
     Column("code", Exact, nullable=False),
     Column("decision", Exact),
-    Column("body", LargeBinary, nullable=False),  # the canonical JSON that the hash covers
+    Column("body", LargeBinary, nullable=False),  # the JSON that the hash covers
     Column("hash", LargeBinary, nullable=False),
     # Every index is paid for by every record of every request, so there are three, for the questions that are asked of
     # a long audit: what did this person do, who was in this session, what was this decision. A time narrows by `at`

@@ -88,7 +88,7 @@ class Incoming:
                 return b"".join(chunks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Answered:
     """What a row of the table makes an answer of."""
 
@@ -185,6 +185,19 @@ def _min_epoch(header: str | None) -> int | None:
 
 def json(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A JSON answer. It may hold content or tokens, so nothing keeps it (interface, "Conventions")."""
-    return Response(
-        orjson.dumps(body), status, {"Cache-Control": "no-store", **(headers or {})}, media_type="application/json"
-    )
+    return _Json(orjson.dumps(body), status, headers or {})
+
+
+class _Json(Response):
+    """An answer whose headers are put together once: Starlette looks through them again for each answer."""
+
+    def __init__(self, body: bytes, status: int, headers: Mapping[str, str]) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = body
+        self.raw_headers = [
+            (b"content-length", str(len(body)).encode()),
+            (b"content-type", b"application/json"),
+            (b"cache-control", b"no-store"),
+            *((name.lower().encode(), value.encode()) for name, value in headers.items()),
+        ]
