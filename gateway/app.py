@@ -73,6 +73,7 @@ from gateway.workspace.locks import FileLocks
 
 WORKSPACE_THREADS = 4
 TOKEN_USE_EVERY_S = 5.0
+REFUSALS_EVERY_S = 1.0
 
 
 class Stores:
@@ -105,6 +106,7 @@ class Gateway:
     catalogue: Catalogue
     pipeline: Pipeline
     token_use: TokenUse
+    refusals: Refusals
     http: httpx2.AsyncClient
     oidc: OidcVerifier | None
 
@@ -141,7 +143,12 @@ class Gateway:
             await stack.enter_async_context(self.epochs)
             await stack.enter_async_context(self.buffer)
             await stack.enter_async_context(periodically(self.token_use.flush, TOKEN_USE_EVERY_S))
+            await stack.enter_async_context(periodically(self._log_refusals, REFUSALS_EVERY_S))
             yield self
+
+    async def _log_refusals(self) -> None:
+        """What was counted since the last line, so that the end of a flood is told without another refusal."""
+        self.refusals.flush()
 
 
 def compose(
@@ -156,7 +163,12 @@ def compose(
     folder = settings.state.folder
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     stores = Stores(folder, clock)
-    epochs = Epochs(stores.tenants, clock, elsewhere=stores.database.changes_elsewhere)
+    epochs = Epochs(
+        stores.tenants,
+        clock,
+        elsewhere=stores.database.changes_elsewhere,
+        refuse_after_s=settings.policy.refuse_after_s,
+    )
     stores.database.when_epoch_rises(epochs.raised)
     threads = ThreadPoolExecutor(WORKSPACE_THREADS, thread_name_prefix="workspace")
     folders = AgentFolders(folder / "workspaces", FileLocks(folder / "locks"), threads)
@@ -164,7 +176,13 @@ def compose(
     epochs.when_changed_elsewhere(directory.forget)
     catalogue = _catalogue(stores, directory, folders, clock)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
-    buffer = AuditBuffer(stores.audit, clock, reads=settings.audit.reads, capacity=settings.audit.buffer_records)
+    buffer = AuditBuffer(
+        stores.audit,
+        clock,
+        reads=settings.audit.reads,
+        capacity=settings.audit.buffer_records,
+        hold_s=settings.audit.flush_ms / 1000,
+    )
     refusals = Refusals(_refusal_log(loggers), clock)
     http = httpx2.AsyncClient(follow_redirects=False)
     oidc = OidcVerifier([_issuer(one) for one in settings.oidc.issuers], http, clock) if settings.oidc.issuers else None
@@ -193,6 +211,7 @@ def compose(
         catalogue=catalogue,
         pipeline=pipeline,
         token_use=use,
+        refusals=refusals,
         http=http,
         oidc=oidc,
     )

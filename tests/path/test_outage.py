@@ -81,6 +81,17 @@ async def test_what_was_heard_too_long_ago_is_not_decided_by(home: House, clock:
     assert (await home.get("alice", f"/v1/sessions/{session}")).status_code == 200
 
 
+async def test_the_operator_says_how_old_an_answer_may_be(
+    settings: Settings, clock: SettableClock, logs: LogCapture
+) -> None:
+    """Settings, `policy.refuse_after_s`: at most the 5 s of design section 7."""
+    strict = settings.model_copy(update={"policy": settings.policy.model_copy(update={"refuse_after_s": 1.0})})
+    async with house(strict, clock, logs.loggers) as home:
+        assert (await home.get("alice", "/v1/me")).status_code == 200
+        clock.advance(1.1)
+        assert (await home.get("alice", "/v1/me")).status_code == 503
+
+
 async def test_a_tenant_without_a_policy_is_refused(home: House) -> None:
     """Design section 7: default deny, and said to the operator as what it is."""
     await home.gateway.stores.database.write(

@@ -78,6 +78,7 @@ async def test_a_body_that_is_no_object_is_a_problem_document(home: House, conte
     assert answer.status_code == 422
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["errors"][0]["field"] == "body"
+    assert answer.headers["gateway-epoch"]  # it is known who asks
 
 
 async def test_a_tool_that_is_not_there_is_told_apart_from_one_that_is_not_included(home: House) -> None:
