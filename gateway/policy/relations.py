@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from gateway.model import AgentName, Chat, Origin, ProfileId, Relation, Session, SessionFacts, Whose
+from gateway.model import AgentName, Chat, Kind, Origin, ProfileId, Relation, Session, SessionFacts, Whose
+
+# From the kind that loads the most to the one that loads the least (design section 6, the table).
+_LOADS_LESS = (Kind.DIRECT, Kind.GROUP, Kind.CHANNEL, Kind.CRON, Kind.SUBAGENT)
+_SHARED = frozenset({Kind.GROUP, Kind.CHANNEL, Kind.CRON})
 
 
 def chat_of(session: Session) -> Chat:
     """Where a request from inside `session` is made from: whatever is not private is a group."""
     return Chat.PRIVATE if session.private else Chat.GROUP
+
+
+def origin_of(session: Session, turn_kind: str | None, *, tainted: bool) -> Origin:
+    """The origin inside `session`. What the current turn says may only narrow: it makes a private session a group for
+    this turn, and never a group private; otherwise the word of a caller would open root MEMORY.md."""
+    said = session.kind if turn_kind is None else _kind(turn_kind)
+    chat = Chat.GROUP if said in _SHARED else chat_of(session)
+    kind = said if said is session.kind else max(session.kind, said, key=_LOADS_LESS.index)
+    return Origin(session=session, chat=chat, kind=kind, tainted=tainted)
 
 
 def whose_of(facts: SessionFacts, requester: ProfileId) -> Whose:
@@ -43,3 +56,8 @@ def readable_after(facts: SessionFacts, requester: ProfileId) -> int:
     """
     participant = facts.participant(requester)
     return 0 if participant is None else participant.joined_after
+
+
+def _kind(word: str) -> Kind:
+    """An unknown kind is treated as a group (design section 2)."""
+    return Kind(word) if word in Kind.__members__.values() else Kind.GROUP

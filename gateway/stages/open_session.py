@@ -8,16 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.errors import NotFound
-from gateway.model import Action, Chat, Kind, Origin, Resource, Session
-from gateway.policy.relations import chat_of
+from gateway.model import Action, Resource
+from gateway.policy.relations import origin_of
 from gateway.policy.targets import MissingTarget, SessionTarget
 from gateway.sessions.directory import SessionDirectory
 from gateway.tools.registry import SESSIONS
 from gateway.turn import Turn
-
-# From the kind that loads the most to the one that loads the least (design section 6, the table).
-_LOADS_LESS = (Kind.DIRECT, Kind.GROUP, Kind.CHANNEL, Kind.CRON, Kind.SUBAGENT)
-_SHARED = frozenset({Kind.GROUP, Kind.CHANNEL, Kind.CRON})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +46,3 @@ class OpenSession:
         if entry.kind is not None:
             turn.origin = origin_of(facts.session, entry.kind, tainted=entry.tainted)
         return turn
-
-
-def origin_of(session: Session, turn_kind: str | None, *, tainted: bool) -> Origin:
-    """The origin inside `session`. What the current turn says may only narrow: it makes a private session a group for
-    this turn, and never a group private; otherwise the word of a caller would open root MEMORY.md."""
-    said = session.kind if turn_kind is None else _kind(turn_kind)
-    chat = Chat.GROUP if said in _SHARED else chat_of(session)
-    kind = said if said is session.kind else max(session.kind, said, key=_LOADS_LESS.index)
-    return Origin(session=session, chat=chat, kind=kind, tainted=tainted)
-
-
-def _kind(word: str) -> Kind:
-    """An unknown kind is treated as a group (design section 2)."""
-    return Kind(word) if word in Kind.__members__.values() else Kind.GROUP

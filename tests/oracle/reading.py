@@ -15,6 +15,7 @@ from tests.oracle.facts import (
     resource_of,
     session_in,
     takes_part,
+    whose_of,
 )
 from tests.oracle.world import File, Message, OnFile, OnSession, Request, Session, World
 
@@ -38,11 +39,14 @@ def readable_messages(
     """The messages a person reads there, oldest first; None where they are refused.
 
     "who joins later reads from their joining on"; a reset starts a new incarnation, and only that one is read.
+    An incognito session's owner who asks for it from outside any session asks from inside it.
     """
+    there = session_in(world, session)
+    if origin is None and there.incognito and whose_of(world, there, person) == "own":
+        origin = session
     request = Request(tenant=tenant, who=person, action=action, target=OnSession(session), origin=origin)
     if not decide(world, request).allowed:
         return None
-    there = session_in(world, session)
     joined = [one.joined_after for one in takes_part(world, there, person)]
     after = min(joined, default=0)
     found = [

@@ -34,9 +34,9 @@ from gateway.model import (
     SessionFacts,
     TenantId,
 )
+from gateway.policy.relations import origin_of
 from gateway.policy.targets import FunctionTarget, MemoryTarget, NewSessionTarget, SessionTarget, SingleTarget
 from gateway.settings import Settings, State
-from gateway.stages.open_session import origin_of
 from gateway.stages.record_audit import Trail
 from gateway.turn import Turn
 from tests.clock import SettableClock

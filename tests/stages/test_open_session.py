@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from gateway.model import Chat, Kind
-from gateway.stages.open_session import origin_of
+from gateway.policy.relations import origin_of
 from tests.cast import child, root
 
 PRIVATE = {
