@@ -336,6 +336,7 @@ class Decision:
     target: str | None  # a session key or a workspace path
     epoch: int
     policy_version: int
+    session: str | None = None  # the key, where the target is a session that is there
 
 
 @dataclass(frozen=True, slots=True)

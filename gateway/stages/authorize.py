@@ -62,9 +62,11 @@ class AuthorizeStage:
 
     def permit(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT] | None:
         """A permit for `action` on `target`, or None where it is refused; noted either way."""
+        session = None
         if isinstance(target, SessionTarget):
-            turn.trail.reached(target.facts.session.agent, target.name)
-        decision = self._decide(turn, action, target)
+            session = target.name
+            turn.trail.reached(target.facts.session.agent, session)
+        decision = self._decide(turn, action, target, session)
         verdict = decision.verdict
         return issue(decision, turn.requester, turn.origin, target) if verdict.allowed else None
 
@@ -128,7 +130,14 @@ class AuthorizeStage:
         )
 
     def _note(
-        self, turn: Turn, question: Question, verdict: Verdict, subjects: frozenset[str], target: str, now: datetime
+        self,
+        turn: Turn,
+        question: Question,
+        verdict: Verdict,
+        subjects: frozenset[str],
+        target: str,
+        now: datetime,
+        session: str | None = None,
     ) -> Decision:
         decision = Decision(
             id=new_id("dec", now),
@@ -136,6 +145,7 @@ class AuthorizeStage:
             verdict=verdict,
             subjects=subjects,
             target=target,
+            session=session,
             epoch=turn.state.epoch,
             policy_version=turn.state.snapshot.version,
         )
@@ -143,13 +153,13 @@ class AuthorizeStage:
         self._observe(verdict)
         return decision
 
-    def _decide(self, turn: Turn, action: Action, target: SingleTarget) -> Decision:
+    def _decide(self, turn: Turn, action: Action, target: SingleTarget, session: str | None) -> Decision:
         question = target.question(turn.requester, turn.origin, action)
         subjects = turn.requester.subjects_on(question.agent)
         code = first_violation(turn.requester, turn.origin, target, question)
         now = self._clock.now()
         verdict = turn.state.snapshot.decide(subjects, question, now) if code is None else Verdict(False, code, None)
-        return self._note(turn, question, verdict, subjects, target.name, now)
+        return self._note(turn, question, verdict, subjects, target.name, now, session)
 
 
 def is_in_reach(here: Session | None, agent: AgentName, relation: Relation, whose: Whose) -> bool:

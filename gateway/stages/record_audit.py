@@ -140,7 +140,7 @@ def _decision(trail: Trail, decision: Decision, now: datetime) -> AuditRecord:
         profile=requester.profile.id,
         principal=_name_of(requester.principal),
         agent=question.agent,
-        session=trail.session,
+        session=decision.session or trail.session,  # found by the session it is about, wherever it was asked from
         action=question.action,
         resource=question.resource,
         relation=question.relation,

@@ -103,6 +103,28 @@ async def test_a_decision_keeps_everything_it_was_made_of(home: House) -> None:
         assert (await home.get(who, "/v1/admin/audit")).status_code == 403
 
 
+async def test_who_asked_for_a_session_is_found_by_its_key_wherever_they_asked_from(home: House) -> None:
+    """docs/audit.md, "who read my session?"; the access record stays with the session that the request is about."""
+    session = await home.open("alice")
+    answers = {}
+    for who, status in (("bob", 404), ("dana", 200)):
+        here = await home.open(who)
+        answers[who] = await home.tool(who, here, "sessions_history", sessionKey=session)
+        assert answers[who].status_code == status
+
+    found = (await home.get("audrey", f"/v1/admin/audit?session={session}&action=history")).json()["items"]
+
+    assert {(one["profile"], one["effect"], one["target"]) for one in found} == {
+        (home.id("bob"), "deny", session),
+        (home.id("dana"), "allow", session),
+    }
+    for who, answer in answers.items():
+        request = answer.headers["x-request-id"]
+        access = [one for one in await home.audit(kind="access") if one.record.request == request]
+        entered = [one for one in await home.audit(action="enter") if one.record.request == request]
+        assert [one.record.session for one in (*access, *entered)] == [home.private(who)] * 2
+
+
 async def test_no_text_of_anybody_and_no_token_is_in_the_audit_or_in_the_logs(home: House, logs: LogCapture) -> None:
     """Style guide, section 3 rule 14; design section 7, the auditor reads without content."""
     session = await home.open("alice", name="desk", title=f"Title {SECRET}")
