@@ -9,6 +9,7 @@ from typing import Final
 
 from gateway.errors import ConfigurationFaults, Fault
 
+_OLD: Final = "casbin"
 # simpleeval before 1.0.5 lets an expression out of its sandbox (CVE-2026-32640); pycasbin asks for less.
 _AT_LEAST: Final[Mapping[str, tuple[int, ...]]] = {"pycasbin": (2, 8), "simpleeval": (1, 0, 5)}
 
@@ -20,17 +21,25 @@ def refuse_old_casbin(path: Sequence[str] | None = None) -> None:
     running code is silently another one (design section 13).
     Raises ConfigurationFaults with everything that is wrong.
     """
-    found = distributions(path=list(sys.path if path is None else path))
-    installed = {name.lower(): one.version for one in found if (name := one.metadata["Name"])}
+    installed = dict(_versions(list(sys.path if path is None else path)))
     faults = tuple(_faults(installed))
     if faults:
         raise ConfigurationFaults(faults)
 
 
+def _versions(path: list[str]) -> Iterator[tuple[str, str]]:
+    """Name and version of those that matter; the metadata of all the others would cost each command half a second."""
+    for name in (_OLD, *_AT_LEAST):
+        for one in distributions(name=name, path=path):
+            if one.metadata["Name"]:  # what an uninstall left behind has none
+                yield name, one.version
+                break  # the first on the path is the one that is imported
+
+
 def _faults(installed: Mapping[str, str]) -> Iterator[Fault]:
-    if "casbin" in installed:
+    if _OLD in installed:
         message = "The old distribution casbin is installed and overwrites pycasbin; uninstall both, install pycasbin."
-        yield Fault(field="casbin", rule="not_installed", message=message)
+        yield Fault(field=_OLD, rule="not_installed", message=message)
     for name, least in _AT_LEAST.items():
         wanted = ".".join(map(str, least))
         if name not in installed:

@@ -13,13 +13,17 @@ GOOD = {"pycasbin": "2.8.0", "simpleeval": "1.0.5"}
 
 
 def install(folder: Path, versions: dict[str, str]) -> list[str]:
-    """A folder as pip leaves it: one metadata folder a distribution, one of them damaged."""
+    """A folder as pip leaves it: one metadata folder a distribution, two of them damaged, and one that no one can read:
+    whoever reads the metadata of everything fails on it."""
     for name, version in versions.items():
         metadata = folder / f"{name}-{version}.dist-info"
         metadata.mkdir(parents=True)
         text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         (metadata / "METADATA").write_text(text, encoding="utf-8")
-    (folder / "damaged-1.dist-info").mkdir(parents=True)
+    for name in ("damaged-1", "casbin-0"):
+        (folder / f"{name}.dist-info").mkdir(parents=True)
+    (folder / "unreadable-1.dist-info").mkdir()
+    (folder / "unreadable-1.dist-info" / "METADATA").write_bytes(b"Name: \xff\n")
     return [str(folder)]
 
 
