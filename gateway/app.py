@@ -182,7 +182,10 @@ def compose(
         reads=settings.audit.reads,
         capacity=settings.audit.buffer_records,
         hold_s=settings.audit.flush_ms / 1000,
+        observer=metrics.audit,
     )
+    metrics.audit.watch_depth(lambda: buffer.waiting)
+    metrics.watch_epoch_age(lambda: epochs.age_s)
     refusals = Refusals(_refusal_log(loggers), clock)
     http = httpx2.AsyncClient(follow_redirects=False)
     oidc = OidcVerifier([_issuer(one) for one in settings.oidc.issuers], http, clock) if settings.oidc.issuers else None

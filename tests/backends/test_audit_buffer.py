@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,19 @@ class Gate:
         """The requests that are on disk, in order."""
         page = await self.read(ACME, AuditFilter(), limit=200, cursor=None, ascending=True)
         return [one.record.request for one in page.items]
+
+
+class Counted:
+    """An observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def flushed(self, records: int, seconds: float) -> None:
+        self.told.append((records, seconds))
+
+    def failed(self) -> None:
+        self.told.append("failed")
 
 
 @pytest.fixture
@@ -181,6 +195,39 @@ async def test_a_store_that_fails_refuses_writes_at_once_and_reads_after_fifty_m
         await _soon(buffer.record_durably(a_record(4)))
         # The refused write is in the audit although it never happened: the reverse can't be.
         assert await gate.stored() == ["req_1", "req_2", "req_4"]
+
+
+async def test_the_operator_may_have_records_wait_less(opened: Opened, gate: Gate, pauses: Pauses) -> None:
+    """Settings, `audit.flush_ms`."""
+    async with opened(hold_s=0.004) as buffer:
+        await buffer.record(a_record(1))
+        assert await pauses.let_pass() < 0.004
+        await _until(lambda: gate.batches == [1])
+
+
+async def test_every_batch_is_told_of_and_what_waits_can_be_asked(
+    opened: Opened, gate: Gate, pauses: Pauses, clock: SettableClock
+) -> None:
+    """Issue 2, `/metrics`: depth, time, records and failures of the buffer. The store takes 3 s by the test's clock."""
+    counted = Counted()
+    async with opened(observer=counted) as buffer:
+        gate.open.clear()
+        await buffer.record(a_record(1), a_record(2))
+        assert buffer.waiting == 2
+        await pauses.let_pass()
+        await _soon(_wait(gate.entered))
+        clock.advance(3)
+        gate.open.set()
+        await _until(lambda: buffer.waiting == 0)
+        assert counted.told == [(2, 3)]
+        gate.broken = True
+        with pytest.raises(Unavailable):
+            await _soon(buffer.record_durably(a_record(3)))
+        assert (buffer.waiting, counted.told) == (1, [(2, 3), "failed"])
+        gate.broken = False
+        await pauses.let_pass()
+        await _until(lambda: buffer.waiting == 0)
+    assert counted.told[2][0] == 1
 
 
 async def test_a_full_buffer_refuses_and_keeps_what_it_has(opened: Opened, gate: Gate) -> None:

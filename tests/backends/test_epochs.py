@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,11 @@ async def test_a_process_that_has_not_heard_for_five_seconds_refuses_and_recover
     epochs = Epochs(SqlTenants(database), clock)
     with pytest.raises(Unavailable):
         epochs.current(ACME)
+    assert epochs.age_s == inf
     await epochs.poll()
+    assert epochs.age_s == 0
     clock.advance(STALE_S - 0.001)
+    assert epochs.age_s == pytest.approx(STALE_S - 0.001)
     assert (epochs.current(ACME), epochs.healthy) == (1, True)
     clock.advance(0.001)
     epochs.raised(ACME, 9)

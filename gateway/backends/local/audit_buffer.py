@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from gateway.errors import GatewayError, Unavailable
 from gateway.model import AuditRecord
@@ -21,6 +21,27 @@ _BATCH = 500
 
 Pause = Callable[[float], Awaitable[None]]
 _REFUSAL = "The audit can't be written right now, and nothing is done without it."
+
+
+class Observer(Protocol):
+    """Who is told of each batch, for counting."""
+
+    def flushed(self, records: int, seconds: float) -> None:
+        """A batch is on the disk, and took so long."""
+
+    def failed(self) -> None:
+        """A batch could not be written."""
+
+
+class _NoObserver:
+    def flushed(self, records: int, seconds: float) -> None:
+        pass
+
+    def failed(self) -> None:
+        pass
+
+
+_NO_OBSERVER = _NoObserver()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +65,7 @@ class AuditBuffer:
         reads: Literal["buffered", "durable"] = "buffered",
         capacity: int = 10_000,
         hold_s: float = HOLD_S,
+        observer: Observer = _NO_OBSERVER,
         pause: Pause = asyncio.sleep,
     ) -> None:
         self._audit = audit
@@ -51,6 +73,7 @@ class AuditBuffer:
         self._reads_wait = reads == "durable"
         self._capacity = capacity
         self._hold_s = hold_s
+        self._observer = observer
         self._pause = pause
         self._entries: deque[_Entry] = deque()
         self._something = asyncio.Event()
@@ -81,6 +104,11 @@ class AuditBuffer:
         """Whether a request may be served: there is room, and the store has not failed for longer than 50 ms."""
         running = self._flushing is not None and not self._flushing.done() and not self._closing
         return running and len(self._entries) < self._capacity and not self._failing_too_long()
+
+    @property
+    def waiting(self) -> int:
+        """How many records are not on the disk yet."""
+        return len(self._entries)
 
     async def record(self, *records: AuditRecord) -> None:
         """Records of reads. Raises Unavailable where they can't be kept; the request must be refused then."""
@@ -144,7 +172,7 @@ class AuditBuffer:
 
     async def _flush(self) -> bool:
         batch = [self._entries[place] for place in range(min(_BATCH, len(self._entries)))]
-        written = False
+        begun, written = self._clock.monotonic(), False
         try:
             await self._audit.append([entry.record for entry in batch])
             written = True
@@ -154,6 +182,7 @@ class AuditBuffer:
             if not written:  # whatever it was, nobody is to wait for ever
                 self._fail()
         self._failing_since = None
+        self._observer.flushed(len(batch), self._clock.monotonic() - begun)
         for entry in batch:
             self._entries.popleft()
             if entry.written is not None and not entry.written.done():
@@ -164,6 +193,7 @@ class AuditBuffer:
         return True
 
     def _fail(self) -> None:
+        self._observer.failed()
         # The records stay, in order, until they are written: a refused effect may be in the audit, never the reverse.
         if self._failing_since is None:
             self._failing_since = self._clock.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from math import inf
 from types import TracebackType
 from typing import Self
 
@@ -77,7 +78,12 @@ class Epochs:
     @property
     def healthy(self) -> bool:
         """Whether the store has been heard lately enough."""
-        return self._heard_at is not None and self._clock.monotonic() - self._heard_at < self._refuse_after_s
+        return self.age_s < self._refuse_after_s
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the question that the store last answered; infinity before the first answer."""
+        return inf if self._heard_at is None else self._clock.monotonic() - self._heard_at
 
     def current(self, tenant: TenantId) -> int:
         """The tenant's epoch. Raises Unavailable where the store has not been heard for five seconds, or not of it."""
