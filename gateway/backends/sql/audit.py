@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, select
 from gateway.backends.sql import cursors
 from gateway.backends.sql.audit_records import INDEXED, ChainHash, decode, encode, indexed
 from gateway.backends.sql.audit_verify import verify
+from gateway.backends.sql.bulk import BulkInsert
 from gateway.backends.sql.checkpoints import Checkpoint, Checkpoints, Found
 from gateway.backends.sql.database import Database, driver
 from gateway.backends.sql.prepared import Prepared
@@ -30,8 +31,7 @@ _HEAD = Prepared(
     .limit(1)
 )
 _HASH = Prepared(select(audit.c.hash).where(audit.c.tenant == bindparam("of"), audit.c.sequence == bindparam("place")))
-_INSERT_COLUMNS = ("tenant", "sequence", "hash", "body", *INDEXED)
-_INSERT = f"INSERT INTO audit ({', '.join(_INSERT_COLUMNS)}) VALUES ({', '.join('?' * len(_INSERT_COLUMNS))})"  # noqa: S608
+_INSERT = BulkInsert("audit", ("tenant", "sequence", "hash", "body", *INDEXED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class SqlAudit:
             sequence += 1
             previous = self._hash(previous, body)
             rows.append((tenant, sequence, previous, body, *indexed(fit)))
-        driver(connection).executemany(_INSERT, rows)
+        _INSERT(driver(connection), rows)
         return _End(tenant, sequence, previous, incident)
 
     def _incident(self, tenant: TenantId, head: int, connection: Connection) -> str | None:

@@ -1,0 +1,37 @@
+"""Turns many rows into few statements of the driver's.
+
+`executemany` gives the interpreter's lock back and takes it again for each row. Beside a busy event loop it waits for
+the lock each time, and the writer falls behind; a statement with many rows waits once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+_SIZES = (128, 64, 32, 16, 8, 4, 2, 1)  # each statement's text is one of these, so that the driver's cache knows it
+
+Row = Sequence[object]
+
+
+class BulkInsert:
+    """Inserts rows into `columns` of `table`; both come from our own tables, never from a caller."""
+
+    def __init__(self, table: str, columns: Sequence[str]) -> None:
+        row = f"({', '.join('?' * len(columns))})"
+        head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "  # noqa: S608 - names of ours
+        self._statements = {size: head + ", ".join([row] * size) for size in _SIZES}
+
+    def __call__(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+        """Inserts `rows`, in order, inside the transaction that is open."""
+        for part in _parts(rows):
+            connection.execute(self._statements[len(part)], list(chain.from_iterable(part)))
+
+
+def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    done = 0
+    for size in _SIZES:
+        while len(rows) - done >= size:
+            yield rows[done : done + size]
+            done += size
