@@ -10,7 +10,6 @@ import threading
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-import aiosqlite
 import pytest
 import sqlalchemy.exc
 from sqlalchemy import Connection, select, text
@@ -142,7 +141,7 @@ async def test_a_read_that_nobody_waits_for_is_stopped_and_its_reader_serves_the
 def _errors_below() -> list[type[Exception]]:
     found = {
         one
-        for module in (sqlite3, aiosqlite, sqlalchemy.exc)
+        for module in (sqlite3, sqlalchemy.exc)
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, (sqlite3.Error, sqlite3.Warning, sqlalchemy.exc.SQLAlchemyError))
     }
