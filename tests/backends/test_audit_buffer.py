@@ -230,6 +230,19 @@ async def test_every_batch_is_told_of_and_what_waits_can_be_asked(
     assert counted.told[2][0] == 1
 
 
+async def test_reads_slow_down_while_more_come_than_the_disk_takes(opened: Opened, gate: Gate) -> None:
+    """Design section 12: nothing is refused that the disk can still take, and little is at risk at any moment."""
+    async with opened(crowd=2) as buffer:
+        gate.open.clear()
+        await buffer.record(a_record(1), a_record(2))
+        crowded = asyncio.create_task(buffer.record(a_record(3)))
+        await _until(lambda: buffer.waiting == 3)
+        assert not crowded.done()
+        gate.open.set()
+        await _soon(crowded)
+        assert await gate.stored() == ["req_1", "req_2", "req_3"]
+
+
 async def test_a_full_buffer_refuses_and_keeps_what_it_has(opened: Opened, gate: Gate) -> None:
     """Design section 12: bounded; the request is refused, and no record is dropped for another."""
     async with opened(capacity=3) as buffer:

@@ -64,6 +64,7 @@ class AuditBuffer:
         *,
         reads: Literal["buffered", "durable"] = "buffered",
         capacity: int = 10_000,
+        crowd: int = 2 * _BATCH,
         hold_s: float = HOLD_S,
         observer: Observer = _NO_OBSERVER,
         pause: Pause = asyncio.sleep,
@@ -72,6 +73,7 @@ class AuditBuffer:
         self._clock = clock
         self._reads_wait = reads == "durable"
         self._capacity = capacity
+        self._crowd = crowd
         self._hold_s = hold_s
         self._observer = observer
         self._pause = pause
@@ -111,8 +113,12 @@ class AuditBuffer:
         return len(self._entries)
 
     async def record(self, *records: AuditRecord) -> None:
-        """Records of reads. Raises Unavailable where they can't be kept; the request must be refused then."""
-        if self._reads_wait:
+        """Records of reads. Raises Unavailable where they can't be kept; the request must be refused then.
+
+        While more come than the disk takes, a read waits for its own like a write: callers slow down and none is
+        refused, and no more than a moment's records are ever at risk.
+        """
+        if self._reads_wait or len(self._entries) >= self._crowd:
             await self.record_durably(*records)
         elif records:
             self._add(records, None)
