@@ -154,11 +154,16 @@ def test_a_killed_process_loses_nothing_that_was_acknowledged(
 
     final = counts(read_instructions(workspace, ALICE).content)
     unsaid = {saver.name: final.get(saver.name, 0) - len(saver.acknowledged) for saver in savers}
-    assert [saver.process.returncode for saver in savers] == [-9] * len(killed) + [0, 0]
+    # On a busy machine one may have said its last save, and ended, before its signal came.
+    ends = [saver.process.returncode for saver in killed]
+    assert set(ends) <= {-9, 0}
+    assert ends.count(-9) >= len(killed) / 2, ends
+    assert [saver.process.returncode for saver in left] == [0, 0]
     assert all(unsaid[saver.name] in (0, 1) for saver in killed)
     assert [unsaid[saver.name] for saver in left] == [0, 0]
     print(
-        f"{len(killed)} of {PROCESSES} processes killed, {sum(len(one.acknowledged) for one in savers)} saves", end=" "
+        f"{ends.count(-9)} of {PROCESSES} processes killed, {sum(len(one.acknowledged) for one in savers)} saves",
+        end=" ",
     )
     print(f"acknowledged, 0 lost, 0 torn; {sum(unsaid.values())} saved and not yet said")
     assert_settled(workspace, flight, tmp_path / "locks")
