@@ -122,6 +122,20 @@ async def test_an_admin_makes_no_token_of_a_service_above_them(desk: AccessToken
     assert await desk.create(as_olivia, operator.id, name="x", expires_in_days=1)
 
 
+async def test_an_admin_makes_no_token_of_a_service_that_may_do_what_they_may_not(
+    desk: AccessTokens, store: Store
+) -> None:
+    """Design section 5, "nobody raises themselves": through a supervising service an admin would read everybody."""
+    reader = await store.person("Reader", "supervisor", kind="service")
+    as_erin = await store.requester(await store.person("Erin", "admin"))
+    as_dana = await store.requester(await store.person("Dana", "admin", "supervisor"))
+    with pytest.raises(ToolNotAllowed):
+        await desk.create(as_erin, reader.id, name="x", expires_in_days=1)
+    assert await count(store, reader) == 0
+
+    assert await desk.create(as_dana, reader.id, name="x", expires_in_days=1)
+
+
 async def test_the_local_operator_makes_anybodys_first_token(desk: AccessTokens, store: Store) -> None:
     """Interface, "command line": who holds the machine holds the store; the demo's tokens are made so."""
     alice = await store.person("Alice", "member")
