@@ -60,15 +60,21 @@ class Founder:
                 "name", "name", "Use 1 to 64 of a-z, 0-9, '-' and '_', beginning with a letter or a digit."
             )
         tenant = TenantId(name)
-        now = self.clock.now()
-        await self.tenants.add(tenant, demo=demo, now=now)
-        operator = await self.add(tenant, "local operator", ["owner"], kind="service")
-        identity = Identity(issuer=OPERATOR_ISSUER, subject=OPERATOR_SUBJECT, profile=operator.id)
-        await self.identities.link(tenant, identity, now)
-        await self.policies.publish(
-            tenant, policy, base_version=0, comment="The first policy.", author="local operator", now=now
-        )
+        await self.tenants.add(tenant, demo=demo, now=self.clock.now())
+        await self._furnish(tenant, policy)
         return tenant
+
+    async def _furnish(self, tenant: TenantId, policy: str) -> None:
+        """The local operator and the first policy, each unless it is there."""
+        now = self.clock.now()
+        if await self.identities.profile_of(tenant, OPERATOR_ISSUER, OPERATOR_SUBJECT) is None:
+            operator = await self.add(tenant, "local operator", ["owner"], kind="service")
+            identity = Identity(issuer=OPERATOR_ISSUER, subject=OPERATOR_SUBJECT, profile=operator.id)
+            await self.identities.link(tenant, identity, now)
+        if await self.policies.current(tenant) is None:
+            await self.policies.publish(
+                tenant, policy, base_version=0, comment="The first policy.", author="local operator", now=now
+            )
 
     async def add(
         self, tenant: TenantId, name: str, roles: Sequence[str], *, emails: Sequence[str] = (), kind: str = "person"
@@ -88,18 +94,26 @@ class Founder:
         return profile
 
     async def found_demo(self, policy: str, example: Path) -> dict[str, str]:
-        """The tenant `demo` with its agent and people; their token secrets by name. Raises Conflict where it is there.
+        """The tenant `demo` with its agent and people; new tokens for them, by name.
 
+        What a start that was killed has made already is left as it is. Raises Conflict for another tenant of its name.
         The workspace is a copy of `example`, which is never written.
         """
-        await self.found(DEMO, policy=policy, demo=True)
+        there = await self.tenants.find(DEMO)
+        if there is not None and there.demo:
+            await self._furnish(DEMO, policy)
+        else:
+            await self.found(DEMO, policy=policy, demo=True)
         await self.folders.run(lambda: copy_example(example, self.folders.root / DEMO / DEMO_AGENT))
         now = self.clock.now()
-        agent = Agent(tenant=DEMO, name=DEMO_AGENT, workspace=DEMO_AGENT, title="Flight desk", timezone="UTC")
-        await self.agents.add(agent, now)
+        if await self.agents.find(DEMO, DEMO_AGENT) is None:
+            agent = Agent(tenant=DEMO, name=DEMO_AGENT, workspace=DEMO_AGENT, title="Flight desk", timezone="UTC")
+            await self.agents.add(agent, now)
         secrets: dict[str, str] = {}
         for name, role in DEMO_PEOPLE:
-            profile = await self.add(DEMO, name, [role], emails=[f"{name}@example.com"])
+            email = f"{name}@example.com"
+            profile = await self.identities.profile_with_email(DEMO, email)
+            profile = profile or await self.add(DEMO, name, [role], emails=[email])
             secrets[name] = await self._token(profile, now)
         return secrets
 

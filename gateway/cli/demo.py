@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.app import Gateway
 from gateway.cli import output
 from gateway.cli.running import Desk
-from gateway.errors import ConfigurationFaults, Fault
+from gateway.errors import ConfigurationFaults, Fault, PreconditionFailed
 from gateway.founding import DEMO, DEMO_AGENT, DEMO_PEOPLE
-from gateway.model import Requester
-from gateway.operations.sessions import CreateBody, OnAgent
+from gateway.model import Requester, SessionFacts
+from gateway.operations.sessions import CreateBody, Listing, OnAgent
 from gateway.policy.shipped import shipped
+from gateway.ports import Page
 from gateway.stages.authenticate import Credentials
 from gateway.tools.arguments import parse
 from gateway.tools.personal_instructions import Saving
 
 _PACKAGE = Path(__file__).parents[1]
+_GROUP = "Late arrivals"
 _EMPTY = "-H 'Content-Type: application/json' -d '{}'"
 _INSTRUCTIONS = """\
 # How to answer me
@@ -38,15 +41,23 @@ class Demo:
 
 
 async def make_demo(gateway: Gateway) -> Demo | None:
-    """The demo, or None where it was there already. Raises ConfigurationFaults for another tenant of its name."""
+    """The demo, or None where its tokens were told already. Raises ConfigurationFaults for another tenant of its name.
+
+    A start that was killed before it told them is made up for, with new tokens.
+    """
     there = await gateway.stores.tenants.find(DEMO)
-    if there is None:
-        secrets = await gateway.founder.found_demo(shipped("demo/visibility.csv"), example_workspace())
-        return await _filled(gateway, secrets)
-    if there.demo:
+    if there is not None and not there.demo:
+        message = f"is on, but the tenant {DEMO} here is not the demo; switch it off, or name another state folder"
+        raise ConfigurationFaults([Fault(field="demo.enabled", rule="demo_tenant", message=message)])
+    if there is not None and _told(gateway).exists():
         return None
-    message = f"is on, but the tenant {DEMO} here is not the demo; switch it off, or name another state folder"
-    raise ConfigurationFaults([Fault(field="demo.enabled", rule="demo_tenant", message=message)])
+    secrets = await gateway.founder.found_demo(shipped("demo/visibility.csv"), example_workspace())
+    return await _filled(gateway, secrets)
+
+
+def remember_told(gateway: Gateway) -> None:
+    """Notes in the state folder that the tokens have been printed, so that no later start makes others."""
+    _told(gateway).touch(mode=0o600)
 
 
 def tell(demo: Demo | None, url: str) -> None:
@@ -73,13 +84,26 @@ def example_workspace() -> Path:
     return (wheel if wheel.is_dir() else _PACKAGE.parent / "workspaces") / DEMO / DEMO_AGENT
 
 
+def _told(gateway: Gateway) -> Path:
+    return gateway.settings.state.folder / "demo-told"
+
+
 async def _filled(gateway: Gateway, secrets: dict[str, str]) -> Demo:
     """The two sessions and alice's instructions, made by alice and bob themselves."""
     alice, bob = (Desk(gateway, Credentials((f"Bearer {secrets[name]}",))) for name in ("alice", "bob"))
-    bobs: Requester = await bob.ask(gateway.catalogue.me.show)
-    group: dict[str, object] = {"kind": "group", "participants": [bobs.profile.id], "title": "Late arrivals"}
-    await alice.ask(gateway.catalogue.instructions.save, lambda: Saving(DEMO_AGENT, _INSTRUCTIONS, None))
-    return Demo(secrets=secrets, private=await _open(alice, {"kind": "direct"}), group=await _open(alice, group))
+    with suppress(PreconditionFailed):  # a start that was killed has written them
+        await alice.ask(gateway.catalogue.instructions.save, lambda: Saving(DEMO_AGENT, _INSTRUCTIONS, None))
+    return Demo(secrets=secrets, private=await _open(alice, {"kind": "direct"}), group=await _group(alice, bob))
+
+
+async def _group(alice: Desk, bob: Desk) -> str:
+    """The group of alice and bob, or the one that a start that was killed has opened."""
+    wanted = Listing(agent=DEMO_AGENT, kind="group", relation=None, query=_GROUP, limit=1, cursor=None)
+    there: Page[SessionFacts] = await alice.ask(alice.catalogue.sessions.list, lambda: wanted)
+    if there.items:
+        return there.items[0].session.key
+    bobs: Requester = await bob.ask(bob.catalogue.me.show)
+    return await _open(alice, {"kind": "group", "participants": [bobs.profile.id], "title": _GROUP})
 
 
 async def _open(desk: Desk, wanted: dict[str, object]) -> str:

@@ -19,7 +19,7 @@ import uvloop
 
 from gateway.app import Gateway, create_app
 from gateway.cli import output
-from gateway.cli.demo import make_demo, tell
+from gateway.cli.demo import make_demo, remember_told, tell
 from gateway.cli.failures import refusals
 from gateway.cli.options import Config
 from gateway.cli.running import put_together
@@ -88,6 +88,7 @@ async def _prepare(gateway: Gateway, listener: socket.socket) -> None:
     url = _url(listener)
     if gateway.settings.demo.enabled:
         tell(made, url)
+        remember_told(gateway)
     output.say(f"The gateway listens on {url}")
 
 
