@@ -188,7 +188,7 @@ class Sessions(Protocol):
         """Archives; repeating it keeps the first time."""
 
     async def reset(self, tenant: TenantId, session: SessionId) -> SessionFacts | None:
-        """Starts the next incarnation; id, key and lineage stay."""
+        """Starts the next incarnation, which is not archived and has no messages yet; id, key and lineage stay."""
 
     async def delete(self, tenant: TenantId, session: SessionId) -> int:
         """Removes the session, its descendants and their transcripts; how many sessions went."""

@@ -182,7 +182,7 @@ class Conversations:
         return await self._changed(session, self._directory.store.archive(session.tenant, session.id, self._now()))
 
     async def reset(self, permit: Permit[SessionTarget]) -> SessionFacts:
-        """An empty conversation under the same id; a read that began before fails closed."""
+        """Empty and open again, under the same id; a read that began before fails closed."""
         session = permit.target.facts.session
         return await self._changed(session, self._directory.store.reset(session.tenant, session.id))
 

@@ -130,17 +130,19 @@ async def test_leaving_ends_access_and_who_joins_later_reads_from_their_joining_
 
 
 async def test_titles_archives_and_resets_change_what_they_name_and_nothing_else(stores: Stores) -> None:
-    """ports.Sessions: a reset keeps the id and starts a new incarnation; archiving twice keeps the first time."""
+    """ports.Sessions: archiving twice keeps the first time; a reset keeps the id and opens a new incarnation."""
     made = a_session("A")
     await stores.sessions.create(made, [ALICE])
     await stores.sessions.set_title(ACME, made.id, "Straße")
     await stores.sessions.archive(ACME, made.id, NOW)
-    await stores.sessions.archive(ACME, made.id, NOW + timedelta(days=1))
+    archived = await stores.sessions.archive(ACME, made.id, NOW + timedelta(days=1))
+    assert archived is not None
+    assert archived.session.archived_at == NOW
+    assert await _ids(stores, ALICE, SessionFilter(title="STRASSE", archived=True)) == [made.id]
     facts = await stores.sessions.reset(ACME, made.id)
     assert facts is not None
     now = facts.session
-    assert (now.title, now.archived_at, now.incarnation, now.key, now.path) == ("Straße", NOW, 2, made.key, made.path)
-    assert await _ids(stores, ALICE, SessionFilter(title="STRASSE", archived=True)) == [made.id]
+    assert (now.title, now.archived_at, now.incarnation, now.key, now.path) == ("Straße", None, 2, made.key, made.path)
     assert await _ids(stores, ALICE, SessionFilter(title="STRASSEN")) == []
     await stores.sessions.set_title(ACME, made.id, None)
     assert await _ids(stores, ALICE, SessionFilter(title="")) == []

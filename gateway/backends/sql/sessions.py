@@ -83,8 +83,9 @@ class SqlSessions:
         return await self._change(tenant, session, {"archived_at": first})
 
     async def reset(self, tenant: TenantId, session: SessionId) -> SessionFacts | None:
-        """Starts the next incarnation; id, key and lineage stay."""
-        return await self._change(tenant, session, {"incarnation": sessions.c.incarnation + 1})
+        """Starts the next incarnation, which is not archived; id, key and lineage stay."""
+        values = {"incarnation": sessions.c.incarnation + 1, "archived_at": None, "last_message_at": None}
+        return await self._change(tenant, session, values)
 
     async def delete(self, tenant: TenantId, session: SessionId) -> int:
         """Removes the session, its descendants and their transcripts; how many sessions went."""
