@@ -150,14 +150,19 @@ class Profile:
     merged_into: ProfileId | None = None
     disabled: bool = False
     created_at: datetime | None = None
+    aliases: tuple[ProfileId, ...] = ()  # retired profiles that were merged into this one
     _subjects: dict[AgentName, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def subjects_on(self, agent: AgentName) -> frozenset[str]:
-        """The profile, everybody, and the roles held on `agent`. Worked out once, since a profile never changes."""
+        """The profile and its aliases, everybody, and the roles held on `agent`; worked out once.
+
+        A row that names a merged profile holds for its survivor (design section 5, "merge").
+        """
         known = self._subjects.get(agent)
         if known is None:
             roles = {f"role:{held.role}" for held in self.roles if held.agent in (agent, ANY_AGENT)}
-            known = self._subjects[agent] = frozenset({f"user:{self.id}", "*"} | roles)
+            people = {f"user:{one}" for one in (self.id, *self.aliases)}
+            known = self._subjects[agent] = frozenset({"*"} | people | roles)
         return known
 
 

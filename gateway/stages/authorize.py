@@ -101,7 +101,7 @@ class AuthorizeStage:
     def _includes(self, turn: Turn, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether any agent's rows could ever allow it; remembered with the state that it is true of."""
         profile, functions = turn.requester.profile, turn.state.functions
-        key = (profile.id, profile.roles, turn.requester.principal.scopes, action, family)
+        key = (profile.id, profile.aliases, profile.roles, turn.requester.principal.scopes, action, family)
         known = functions.get(key)
         if known is None:
             if len(functions) >= MOST_FUNCTIONS:

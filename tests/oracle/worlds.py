@@ -18,10 +18,10 @@ def make_id(rng: Random, prefix: str) -> str:
     return f"{prefix}_01" + "".join(rng.choices(ALPHABET, k=24))
 
 
-def make_world(rng: Random, tenants: int = 2, *, traces: bool = True) -> World:
+def make_world(rng: Random, tenants: int = 2, *, traces: bool = True, rows: bool = True) -> World:
     """A small world; everything in it belongs together and could have come about.
 
-    With `traces` a merged profile leaves sessions and policy rows behind that name it.
+    With `traces` a merged profile leaves sessions behind that name it, with `rows` policy rows.
     """
     names = ["t" + "".join(rng.choices("abcdefghijklmnop", k=12)) for _ in range(tenants)]
     agents = {name: list(AGENTS[: rng.randint(1, 3)]) for name in names}
@@ -36,7 +36,7 @@ def make_world(rng: Random, tenants: int = 2, *, traces: bool = True) -> World:
         sessions += mine
         messages += make_messages(rng, name, mine, written)
         files += make_files(rng, name, agents[name], people[name])
-    named = {name: [one.id for one in people[name] if traces or one.merged_into is None] for name in names}
+    named = {name: [one.id for one in people[name] if rows or one.merged_into is None] for name in names}
     policies = [document(rng, named[name], agents[name], NOW) for name in names]
     return World(
         now=NOW,

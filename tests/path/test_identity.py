@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 import pytest_asyncio
 
 from gateway.app import compose, create_app
-from gateway.model import Identity, RoleAssignment
+from gateway.keys import new_id
+from gateway.model import Identity, ProfileId, RoleAssignment
+from gateway.policy.shipped import shipped
 from gateway.settings import Settings, load
 from gateway.workspace.files import Workspace
 from tests.clock import SettableClock
@@ -362,3 +365,27 @@ async def test_a_sign_in_that_becomes_somebody_elses_saves_nothing(
     assert answer.status_code == 401
     assert not list((home.workspace().root / "flight").rglob("users/*/USER.md"))
     assert (await bearer(home, token)).json()["profile"]["id"] == home.id("bob")
+
+
+async def test_a_row_that_names_a_merged_profile_holds_for_its_survivor(home: House) -> None:
+    """Design section 5, "merge": alias resolution is one hop, also for policy rows that name the retired id."""
+    old, older = ProfileId(new_id("prf", home.gateway.clock.now())), ProfileId(new_id("prf", home.gateway.clock.now()))
+    deny = f"p, user:{old}, *, session/*, all, any, *, history, deny\n"
+    await home.publish(shipped("default.csv") + deny)
+    sessions = {who: await home.open(who) for who in ("alice", "bob")}
+
+    async def reads(who: str) -> int:
+        return (await home.get(who, f"/v1/sessions/{sessions[who]}/messages")).status_code
+
+    assert (await reads("alice"), await reads("bob")) == (200, 200)
+    retired = replace(home.people["alice"], id=old, emails=(), merged_into=home.id("alice"))
+    await home.gateway.stores.identities.add_profile(retired)
+
+    assert (await reads("alice"), await reads("bob")) == (404, 200)
+    decision = (await home.audit(person=home.id("alice"), action="history", effect="deny"))[-1].record
+    assert {f"user:{old}", f"user:{home.id('alice')}"} <= set(decision.subjects)
+    twice = replace(retired, id=older, merged_into=old)
+    await home.gateway.stores.identities.add_profile(twice)
+    profile = await home.gateway.stores.identities.profile(home.tenant, home.id("alice"))
+    assert profile is not None
+    assert profile.aliases == (old,)  # one hop

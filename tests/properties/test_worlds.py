@@ -26,7 +26,7 @@ async def compare(worlds: range, folder: Path, *, traces: bool) -> None:
     async with open_embedded(folder) as gateway:
         for number in worlds:
             rng = Random(f"{SEED}:{number}")
-            world = make_world(rng, traces=traces)
+            world = make_world(rng, traces=traces, rows=True)
             found = await differences(world, rng, gateway)
             story = f"world {number} of GATEWAY_SEED={SEED}: " + "\n".join(found[:5])
             assert not found, "\n".join([story, *map(str, (*world.tenants, *world.people, *world.sessions))])
@@ -34,11 +34,16 @@ async def compare(worlds: range, folder: Path, *, traces: bool) -> None:
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 async def test_the_gateway_answers_as_the_oracle_does(batch: int, tmp_path: Path) -> None:
-    """Design sections 6 and 7, read a second time by somebody who did not write the gateway."""
+    """Design sections 6 and 7, read a second time by somebody who did not write the gateway. Rows also name merged
+    profiles, which count for their survivors (section 5, "merge")."""
     await compare(range(batch * BATCH, (batch + 1) * BATCH), tmp_path, traces=False)
 
 
-@pytest.mark.xfail(strict=True, reason="people can't be merged yet: nothing resolves what names a retired profile")
-async def test_what_names_a_merged_profile_counts_for_its_survivor(tmp_path: Path) -> None:
-    """Design section 5: "alias resolution is one hop, also for policy rows that name the retired id"."""
+@pytest.mark.xfail(
+    strict=True,
+    reason="sessions know owners and participants by the id that was written, in memory and in every list's query; "
+    "to move them to the survivor is a part of merging people, which can't be done yet",
+)
+async def test_what_a_merged_profile_owned_is_its_survivors(tmp_path: Path) -> None:
+    """Design section 5: alias resolution; section 6: owners and participants recorded under a retired id."""
     await compare(range(100), tmp_path, traces=True)

@@ -22,10 +22,15 @@ _ROLES = (
     .where(roles.c.tenant == bindparam("of"), roles.c.profile.in_(bindparam("people", expanding=True)))
     .order_by(roles.c.position)
 )
+_ALIASES = (
+    select(profiles.c.merged_into, profiles.c.id)
+    .where(profiles.c.tenant == bindparam("of"), profiles.c.merged_into.in_(bindparam("people", expanding=True)))
+    .order_by(profiles.c.id)
+)
 
 
 def find(tenant: TenantId, profile: ProfileId, connection: Connection) -> Profile | None:
-    """One profile with its emails and roles."""
+    """One profile with its emails, its roles and those that were merged into it."""
     row = connection.execute(_FIND, {"of": tenant, "profile": profile}).one_or_none()
     return None if row is None else _complete(tenant, [row], connection)[0]
 
@@ -101,10 +106,15 @@ def _complete(tenant: TenantId, rows: Sequence[AnyRow], connection: Connection) 
     held: defaultdict[str, list[RoleAssignment]] = defaultdict(list)
     for profile, role, agent in connection.execute(_ROLES, asked):
         held[profile].append(RoleAssignment(role=role, agent=AgentName(agent)))
-    return [_profile(row, addresses[row.id], held[row.id]) for row in rows]
+    merged: defaultdict[str, list[ProfileId]] = defaultdict(list)
+    for survivor, retired in connection.execute(_ALIASES, asked):
+        merged[survivor].append(ProfileId(retired))
+    return [_profile(row, addresses[row.id], held[row.id], merged[row.id]) for row in rows]
 
 
-def _profile(row: AnyRow, addresses: Sequence[str], held: Sequence[RoleAssignment]) -> Profile:
+def _profile(
+    row: AnyRow, addresses: Sequence[str], held: Sequence[RoleAssignment], merged: Sequence[ProfileId]
+) -> Profile:
     return Profile(
         id=ProfileId(row.id),
         tenant=TenantId(row.tenant),
@@ -115,4 +125,5 @@ def _profile(row: AnyRow, addresses: Sequence[str], held: Sequence[RoleAssignmen
         merged_into=None if row.merged_into is None else ProfileId(row.merged_into),
         disabled=row.disabled,
         created_at=row.created_at,
+        aliases=tuple(merged),
     )

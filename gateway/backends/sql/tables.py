@@ -122,6 +122,14 @@ Index(
     sqlite_where=profiles.c.merged_into.is_(None),
     postgresql_where=profiles.c.merged_into.is_(None),
 )
+# Each profile that is read asks who was merged into it; few were.
+Index(
+    "profiles_merged",
+    profiles.c.tenant,
+    profiles.c.merged_into,
+    sqlite_where=profiles.c.merged_into.is_not(None),
+    postgresql_where=profiles.c.merged_into.is_not(None),
+)
 
 emails = Table(
     "emails",
