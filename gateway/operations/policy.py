@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
@@ -98,9 +99,7 @@ class PolicyOperations:
         return await self._in_force(permit)
 
     async def _run_publish(self, permit: Permit[FunctionTarget], _turn: Turn, body: PublishBody) -> InForce:
-        faults = publishable(parse(body.text))
-        if faults:
-            raise Invalid(faults)
+        await asyncio.to_thread(_check, body.text)
         return await self._put(permit, body.text, body.base_version, body.comment, rolled_back_to=None)
 
     async def _run_history(
@@ -112,9 +111,7 @@ class PolicyOperations:
         earlier = await self._policies.version(permit.requester.tenant, arguments.version)
         if earlier is None:
             raise NotFound
-        faults = publishable(parse(earlier.text))
-        if faults:
-            raise Invalid(faults)
+        await asyncio.to_thread(_check, earlier.text)
         current = await self._in_force(permit)
         comment = f"Back to version {earlier.version}: {earlier.comment}"[:500]
         return await self._put(permit, earlier.text, current.version.version, comment, rolled_back_to=earlier.version)
@@ -138,6 +135,13 @@ class PolicyOperations:
         if found is None:
             raise Unavailable("This organisation has no policy in force yet. The operator can publish one.")
         return InForce(*found)
+
+
+def _check(text: str) -> None:
+    """Raises Invalid for a document that can't be put in force. A long one takes seconds: run it in a thread."""
+    faults = publishable(parse(text))
+    if faults:
+        raise Invalid(faults)
 
 
 def _author(requester: Requester) -> str:

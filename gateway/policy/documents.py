@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from gateway.errors import Fault, Invalid
@@ -16,7 +17,7 @@ from gateway.model import Action
 from gateway.policy.grammar import read_line
 from gateway.policy.inheritance import MOST_LEVELS, Inheritance
 from gateway.policy.rows import ALLOW, DENY, Link, Row, written
-from gateway.policy.tokens import fault, lines
+from gateway.policy.tokens import MOST_FAULTS, fault, lines
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 MOST_ROWS: Final = 200_000
@@ -35,7 +36,7 @@ class Document:
 def parse(text: str) -> Document:
     """The document in `text`.
 
-    Raises Invalid with every fault: its line and column, the rule it breaks and what to write instead.
+    Raises Invalid with every fault, up to a hundred: its line and column, the rule it breaks and what to write instead.
     """
     document, faults = _read(text)
     if faults:
@@ -44,7 +45,7 @@ def parse(text: str) -> Document:
 
 
 def lint(text: str, now: datetime) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
-    """Every fault of `text`, and warnings: what is allowed to stand there and is perhaps not meant."""
+    """Every fault of `text`, up to a hundred, and warnings: what is allowed to stand there and is perhaps not meant."""
     document, faults = _read(text)
     return faults, tuple(sorted(_warnings(document, now), key=_place))
 
@@ -64,11 +65,19 @@ def _read(text: str) -> tuple[Document, tuple[Fault, ...]]:
         found = read_line(line, faults)
         if found is not None:
             read.append(found)
-    faults.extend(_repeated(read))
+    faults.extend(islice(_repeated(read), MOST_FAULTS + 1))
     links = tuple(found for found in read if isinstance(found, Link))
-    faults.extend(_endless(links))
+    faults.extend(islice(_endless(links), MOST_FAULTS + 1))
     rows = tuple(found for found in read if isinstance(found, Row))
-    return Document(text=text, rows=rows, links=links), tuple(sorted(faults, key=_place))
+    return Document(text=text, rows=rows, links=links), _first(faults)
+
+
+def _first(faults: Sequence[Fault]) -> tuple[Fault, ...]:
+    """The faults by line; where there are more than `MOST_FAULTS`, that many and a last one that says so."""
+    found = tuple(sorted(faults, key=_place))
+    if len(found) <= MOST_FAULTS:
+        return found
+    return *found[:MOST_FAULTS], fault("more", f"And more: these are the first {MOST_FAULTS}. Mend them and try again.")
 
 
 def _fits(text: str, faults: list[Fault]) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from gateway.errors import Invalid, Unavailable
 from gateway.model import Agent, AgentName, TenantId
@@ -77,7 +78,8 @@ class TenantStates:
         if known is not None and known.snapshot.version == version.version:
             snapshot = known.snapshot
         else:
-            snapshot = Snapshot(_document(version), version.version, self._clock.now())
+            # Everybody else is answered while a long document is read.
+            snapshot = await asyncio.to_thread(_snapshot, version, self._clock.now())
         agents = await self._agents.all(tenant)
         # The epoch was read first: a change between the reads raises it again, and this state is read anew.
         return TenantState(
@@ -87,6 +89,11 @@ class TenantStates:
             agents={agent.name: agent for agent in agents},
             people=await self._identities.count_people(tenant),
         )
+
+
+def _snapshot(version: PolicyVersion, now: datetime) -> Snapshot:
+    """Built on a thread of its own; it is asked on the event loop's alone."""
+    return Snapshot(_document(version), version.version, now)
 
 
 def _document(version: PolicyVersion) -> Document:

@@ -14,6 +14,7 @@ from typing import Final
 from gateway.errors import Fault
 
 FIELD: Final = "text"  # the argument of the API that all these faults are about
+MOST_FAULTS: Final = 100  # nobody reads more at once, and a long text of nothing else is no work for us
 
 _NOT_PLAIN = re.compile(r"[^\t -~]")
 # Comments may be in any script, but hold nothing that shows a reader another text than the machine reads.
@@ -45,14 +46,19 @@ def fault(rule: str, message: str, line: int | None = None, column: int | None =
 
 def shown(text: str) -> str:
     """A piece of a document inside a message: short, and with everything unusual escaped."""
-    escaped = text.encode("ascii", "backslashreplace").decode()
+    escaped = text[:41].encode("ascii", "backslashreplace").decode()
     escaped = "".join(letter if " " <= letter <= "~" else f"\\x{ord(letter):02x}" for letter in escaped)
     return f"`{escaped[:40]}…`" if len(escaped) > 40 else f"`{escaped}`"
 
 
 def lines(text: str, faults: list[Fault]) -> Iterator[Line]:
-    """The rows of `text`, one a line; what can't be a row is added to `faults` and left out."""
+    """The rows of `text`, one a line; what can't be a row is added to `faults` and left out.
+
+    Ends early once `faults` holds more than `MOST_FAULTS`, the reader's own included.
+    """
     for number, raw in enumerate(text.split("\n"), start=1):
+        if len(faults) > MOST_FAULTS:
+            return
         # Editors on Windows end a line with CR LF; a CR anywhere else would hide what follows it on some screens.
         line = raw.removesuffix("\r")
         code, _, comment = line.partition("#")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
 from typing import Any
 
 import httpx2
 import pytest
 
+from gateway.policy.documents import Document, parse
 from gateway.policy.shipped import shipped
 from tests.clock import SettableClock
 from tests.house import House
@@ -214,6 +216,26 @@ async def test_rights_can_differ_by_agent_and_by_person(home: House) -> None:
     assert (await home.get("carol", f"/v1/sessions/{here}/messages")).status_code == 404
 
 
+async def test_a_document_is_read_off_the_event_loop(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours: an admin's long document keeps nobody else waiting, when it is checked and when it is put in force."""
+    threads: list[int] = []
+
+    def noted(text: str) -> Document:
+        threads.append(threading.get_ident())
+        return parse(text)
+
+    monkeypatch.setattr("gateway.operations.policy.parse", noted)
+    monkeypatch.setattr("gateway.policy.states.parse", noted)
+    refused = await put(home, "x\n" * 1_000, 1)
+    assert (refused.status_code, len(refused.json()["errors"])) == (422, 101)
+    assert (await put(home, (await home.get("erin", POLICY)).json()["text"] + "# again", 1)).status_code == 200
+    assert (await home.post("erin", f"{POLICY}/versions/1/rollback")).status_code == 200
+    assert (await home.get("bob", "/v1/me")).status_code == 200
+
+    assert len(threads) >= 5
+    assert threading.get_ident() not in threads
+
+
 # ── people ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -258,12 +280,14 @@ async def test_people_are_added_changed_linked_and_switched_off(home: House) -> 
     )
     frank = made.json()["id"]
     path = f"{PEOPLE}/{frank}"
-    linked = await home.post("erin", f"{path}/identities", {"issuer": "https://id.example", "subject": "f"})
+    not_theirs = await home.post("erin", f"{path}/identities", {"issuer": "https://id.example", "subject": "f"})
+    linked = await home.post("olga", f"{path}/identities", {"issuer": "https://id.example", "subject": "f"})
     taken = await home.post(
-        "erin", f"{PEOPLE}/{home.id('bob')}/identities", {"issuer": "https://id.example", "subject": "f"}
+        "olga", f"{PEOPLE}/{home.id('bob')}/identities", {"issuer": "https://id.example", "subject": "f"}
     )
     held = await home.post("erin", PEOPLE, {"name": "Other", "emails": ["frank@example.com"]})
-    renamed = await home.send("erin", "PATCH", path, {"name": "Franka", "emails": []})
+    not_changed = await home.send("erin", "PATCH", path, {"name": "Franka", "emails": []})
+    renamed = await home.send("olga", "PATCH", path, {"name": "Franka", "emails": []})
     unlinked = await home.send("erin", "DELETE", f"{path}/identities", {"issuer": "https://id.example", "subject": "f"})
     again = await home.send("erin", "DELETE", f"{path}/identities", {"issuer": "https://id.example", "subject": "f"})
     off = await home.send("erin", "DELETE", path)

@@ -296,3 +296,19 @@ def test_a_large_document_is_read_in_reasonable_time_with_all_its_rows() -> None
     document = parse("\n".join(row(subject=person) for person in people))
 
     assert [row.subject for row in document.rows] == people
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [("x", "row"), ("g, role:a, role:b", "duplicate"), ("# \x00", "characters"), ("g, role:a, role:a", "circle")],
+)
+def test_a_text_of_nothing_but_faults_names_the_first_hundred_and_says_that_there_are_more(
+    line: str, rule: str
+) -> None:
+    """Ours: a hundred are enough to mend, and a long text of faults is no work for the gateway."""
+    many = found("\n".join([line] * 10_000))
+
+    assert len(many) == 101
+    assert rule in {one[0] for one in many}
+    assert many[-1] == ("more", None, None)
+    assert "more" not in {one[0] for one in found("\n".join(["x"] * 100))}
