@@ -40,12 +40,13 @@ class Chain:
     def checkpoint(self) -> Path:
         return self.folder / "checkpoints" / "acme.json"
 
-    def sql(self, statement: str, *values: object) -> None:
-        """What somebody with the database file can do."""
+    def sql(self, statement: str, *values: object) -> int:
+        """What somebody with the database file can do; how many records it touched."""
         connection = sqlite3.connect(self.folder / "gateway.db")
-        connection.execute(statement, values)
+        touched = connection.execute(statement, values).rowcount
         connection.commit()
         connection.close()
+        return touched
 
     async def faults(self) -> str:
         return " | ".join((await self.audit.verify(ACME)).faults)
@@ -127,7 +128,7 @@ def _rehash(chain: Chain, sequence: int, body: bytes, key: bytes) -> None:
     chain.sql("UPDATE audit SET body = ?, hash = ? WHERE sequence = ? AND tenant = 'acme'", body, key, sequence)
 
 
-TAMPERING: dict[str, tuple[Callable[[Chain], None], str]] = {
+TAMPERING: dict[str, tuple[Callable[[Chain], object], str]] = {
     "a changed text": (
         lambda chain: chain.sql("UPDATE audit SET body = replace(body, 'allow', 'deny!') WHERE sequence = 4"),
         "record 4 was changed",
@@ -309,7 +310,7 @@ def _run_and_kill(spawn: multiprocessing.context.SpawnContext, folder: Path, rou
         process = spawn.Process(target=_append_for_ever, args=(folder, surface, theirs))
         process.start()
         running[surface] = (process, ours)
-    acknowledged = {}
+    acknowledged: dict[str, int] = {}
     for surface, (_, pipe) in running.items():
         while acknowledged.get(surface, 0) < 30:
             assert pipe.poll(BOUND_S)

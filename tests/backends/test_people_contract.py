@@ -131,8 +131,8 @@ async def test_an_identity_is_compared_byte_for_byte(stores: Stores, other: str)
 
 async def test_unicode_forms_of_one_name_are_two_identities(stores: Stores) -> None:
     """Design section 5: byte for byte, so the composed and the decomposed form differ."""
-    for form, profile in (("NFC", ALICE), ("NFD", BOB)):
-        subject = unicodedata.normalize(form, "Zoë")
+    forms = (unicodedata.normalize("NFC", "Zoë"), unicodedata.normalize("NFD", "Zoë"))
+    for subject, profile in zip(forms, (ALICE, BOB), strict=True):
         await stores.identities.link(ACME, Identity(issuer=ISSUER, subject=subject, profile=profile), NOW)
     found = await stores.identities.profile_of(ACME, ISSUER, unicodedata.normalize("NFD", "Zoë"))
     assert found is not None
