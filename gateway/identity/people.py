@@ -11,13 +11,20 @@ from collections.abc import Iterator, Sequence
 from gateway.errors import Conflict, Fault, Invalid, NotFound
 from gateway.identity import emails as addresses
 from gateway.identity.access_tokens import LOCAL_ISSUER
-from gateway.identity.roles import OWNERSHIP, check_may_assign, check_may_change, is_owner, role_faults
+from gateway.identity.roles import (
+    OWNERSHIP,
+    PERSON,
+    SERVICE,
+    check_may_assign,
+    check_may_change,
+    check_may_speak_as,
+    is_owner,
+    role_faults,
+)
 from gateway.keys import new_id
 from gateway.model import Identity, Profile, ProfileId, Requester, RoleAssignment, TenantId
 from gateway.ports import Clock, Identities
 
-PERSON = "person"
-SERVICE = "service"
 OPERATOR_ISSUER = "operator"  # whoever runs the command line on the machine itself
 
 _LONGEST_NAME = 200
@@ -66,8 +73,9 @@ class People:
     ) -> Profile:
         """The profile after what is not None was changed.
 
-        Raises NotFound; Invalid; ToolNotAllowed for somebody with more rights; Conflict for a merged profile, for an
-        email that is held, and where the tenant would lose its last owner.
+        Raises NotFound; Invalid; ToolNotAllowed for somebody with more rights, and for emails that only an owner
+        changes; Conflict for a merged profile, for an email that is held, and where the tenant would lose its last
+        owner.
         """
         _refuse([*_name_faults(name), *_email_faults(emails)])
         async with self._owners:
@@ -75,6 +83,8 @@ class People:
             only_own_name = target.id == actor.profile.id and emails is None and disabled is None
             if not only_own_name:
                 check_may_change(actor, target)
+            if emails is not None:  # an issuer whose emails are trusted, now or later, signs their holder in
+                check_may_speak_as(actor, target, "An email")
             if disabled:
                 await self._check_an_owner_stays(target)
             changed = await self._identities.change_profile(
@@ -85,8 +95,8 @@ class People:
     async def set_roles(self, actor: Requester, profile: ProfileId, roles: Sequence[RoleAssignment]) -> Profile:
         """The profile with exactly these roles.
 
-        Raises NotFound; Invalid; ToolNotAllowed for one's own roles or those only an owner gives and takes; Conflict
-        for a merged profile, and where the tenant would lose its last owner.
+        Raises NotFound; Invalid; ToolNotAllowed for one's own roles and those that only an owner gives and takes;
+        Conflict for a merged profile, and where the tenant would lose its last owner.
         """
         _refuse(role_faults(roles))
         async with self._owners:
@@ -101,11 +111,12 @@ class People:
     async def link(self, actor: Requester, profile: ProfileId, *, issuer: str, subject: str) -> Identity:
         """The identity, linked to the profile; linking it again changes nothing.
 
-        Raises NotFound; Invalid; ToolNotAllowed for somebody with more rights; Conflict where it is another's.
+        Raises NotFound; Invalid; ToolNotAllowed for a person, unless an owner asks, and for a service with more rights;
+        Conflict where it is another's.
         """
         _refuse([*_identity_faults("issuer", issuer), *_identity_faults("subject", subject)])
         target = await self._target(actor, profile)
-        check_may_change(actor, target)
+        check_may_speak_as(actor, target, "A linked sign-in")
         identity = Identity(issuer=issuer, subject=subject, profile=target.id)
         await self._identities.link(actor.tenant, identity, self._clock.now())
         return identity

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from gateway.errors import Conflict
 from gateway.identity.access_tokens import LOCAL_ISSUER
 from gateway.identity.claims import OIDC
-from gateway.identity.people import PERSON
 from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, Reason, refused
-from gateway.identity.roles import MEMBERSHIP
+from gateway.identity.roles import MEMBERSHIP, PERSON
 from gateway.keys import new_id
 from gateway.model import Identity, Principal, Profile, ProfileId, Requester, TenantId
 from gateway.ports import Clock, Identities, Tenants

@@ -1,7 +1,8 @@
 """Turns the roles of two people into whether one may change the other (design section 5, "nobody raises themselves").
 
 This is the part of the rule that needs no decisions: nobody but an owner changes their own roles, only an owner gives
-or takes `admin` and `owner`, and only an owner changes a person who holds one of them.
+or takes `admin` and `owner`, and only an owner changes a person who holds one of them. An admin gives no role that they
+don't hold, `member` and `guest` aside, and opens no way to sign in as somebody.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from gateway.errors import Fault, ToolNotAllowed
 from gateway.keys import is_name
 from gateway.model import ANY_AGENT, Profile, Requester, RoleAssignment
 
+GUEST = "guest"
 MEMBER = "member"
 ADMIN = "admin"
 OWNER = "owner"
 RAISED = frozenset({ADMIN, OWNER})
+HARMLESS = frozenset({GUEST, MEMBER})  # they reach one's own and what is shared with one, so any admin gives them
+PERSON = "person"
+SERVICE = "service"
 MEMBERSHIP = RoleAssignment(role=MEMBER, agent=ANY_AGENT)
 OWNERSHIP = RoleAssignment(role=OWNER, agent=ANY_AGENT)
 
@@ -59,5 +64,28 @@ def check_may_assign(actor: Requester, target: Profile | None, roles: Collection
     if target is not None and target.id == actor.profile.id:
         raise ToolNotAllowed("Only an owner may change their own roles. Ask an owner.")
     held = set() if target is None else set(target.roles)
-    if any(changed.role in RAISED for changed in held ^ set(roles)):
+    changed = held ^ set(roles)
+    if any(one.role in RAISED for one in changed):
         raise ToolNotAllowed("Only an owner may give or take the roles admin and owner.")
+    beyond = sorted({one.role for one in changed if one.role not in HARMLESS and not _holds(actor.profile, one)})
+    if beyond:
+        # Whoever gives it to a friend or to a service of their own would read through them.
+        raise ToolNotAllowed(f"You don't hold {', '.join(beyond)} yourself there, so an owner can give or take it.")
+
+
+def check_may_speak_as(actor: Requester, target: Profile, what: str) -> None:
+    """Raises ToolNotAllowed where `what` would let `actor` in as somebody who may do what `actor` may not.
+
+    A person is let in by an owner alone. A service may be let in by an admin who holds all its roles.
+    """
+    check_may_change(actor, target)
+    if is_owner(actor.profile):
+        return
+    if target.kind != SERVICE:
+        raise ToolNotAllowed(f"{what} is a way to sign in as its person, so an owner can do that.")
+    if not all(_holds(actor.profile, one) for one in target.roles):
+        raise ToolNotAllowed(f"{what} is a way in as a service that may do what you may not, so an owner can do that.")
+
+
+def _holds(profile: Profile, role: RoleAssignment) -> bool:
+    return role in profile.roles or RoleAssignment(role=role.role, agent=ANY_AGENT) in profile.roles

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from gateway.errors import Conflict, Fault, Invalid, NotFound, ToolNotAllowed
 from gateway.identity.access_tokens import mint
-from gateway.identity.people import OPERATOR_ISSUER, SERVICE
-from gateway.identity.roles import check_may_change, is_owner
+from gateway.identity.people import OPERATOR_ISSUER
+from gateway.identity.roles import SERVICE, check_may_change, check_may_speak_as
 from gateway.identity.scopes import AREAS, reaches
 from gateway.keys import new_id
 from gateway.model import AccessToken, Profile, ProfileId, Requester
@@ -78,10 +78,7 @@ def _check_may_speak_for(actor: Requester, target: Profile) -> None:
         return
     if target.kind != SERVICE:
         raise ToolNotAllowed("A token speaks for its person, so everybody makes their own.")
-    check_may_change(actor, target)
-    if not is_owner(actor.profile) and not set(target.roles) <= set(actor.profile.roles):
-        # Whoever holds the token acts as the service: an admin could read through it what no admin may.
-        raise ToolNotAllowed("This service may do what you may not, so an owner makes its tokens.")
+    check_may_speak_as(actor, target, "A token")
 
 
 def _check_may_manage(actor: Requester, target: Profile) -> None:

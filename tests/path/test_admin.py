@@ -293,10 +293,11 @@ async def test_people_are_added_changed_linked_and_switched_off(home: House) -> 
     off = await home.send("erin", "DELETE", path)
     service = await home.post("erin", PEOPLE, {"name": "Robot", "kind": "service", "roles": [{"role": "member"}]})
     robot = f"{PEOPLE}/{service.json()['id']}"
-    token = await home.post("erin", f"{robot}/tokens", {"name": "deploy", "scopes": ["session"]})
+    token = await home.post("olga", f"{robot}/tokens", {"name": "deploy", "scopes": ["session"]})
     listed = (await home.get("erin", f"{robot}/tokens")).json()["items"]
     revoked = await home.send("erin", "DELETE", f"{robot}/tokens/{token.json()['id']}")
 
+    assert (not_theirs.status_code, not_changed.status_code) == (403, 403)
     assert made.json()["emails"] == ["frank@example.com"]
     assert linked.json()["identities"] == [{"issuer": "https://id.example", "subject": "f"}]
     assert (taken.status_code, held.status_code) == (409, 409)

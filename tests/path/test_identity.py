@@ -170,11 +170,11 @@ async def test_a_change_of_roles_is_live_with_its_answer(home: House) -> None:
     before = int(dana.headers["gateway-epoch"])
 
     changed = await home.send(
-        "erin", "PUT", f"/v1/admin/people/{home.id('dana')}/roles", {"roles": [{"role": "member"}]}
+        "olga", "PUT", f"/v1/admin/people/{home.id('dana')}/roles", {"roles": [{"role": "member"}]}
     )
     after = await home.get("dana", f"/v1/sessions/{session}/messages")
     on_agent = await home.send(
-        "erin",
+        "olga",
         "PUT",
         f"/v1/admin/people/{home.id('dana')}/roles",
         {"roles": [{"role": "member"}, {"role": "supervisor", "agent": "flight"}]},
