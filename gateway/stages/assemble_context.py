@@ -14,7 +14,7 @@ from gateway.model import Action, Agent, Chat, FileKind, Kind, Omission, Resourc
 from gateway.policy.targets import MemoryTarget
 from gateway.ports import Clock, Identities
 from gateway.turn import Turn
-from gateway.workspace.bootstrap import Candidate, Part, assemble, candidates, is_copy_of, part
+from gateway.workspace.bootstrap import Candidate, Part, assemble, candidates, could_be_anywhere, is_copy_of, part
 from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
 from gateway.workspace.folders import AgentFolders
 from gateway.workspace.paths import longterm_path
@@ -101,13 +101,15 @@ def _read(workspace: Workspace, wanted: Mapping[Candidate, Omission | None], sha
     longterm = longterm_path(None)
     found = workspace.read_many([*allowed, longterm] if shared else allowed, limit=FILE_LIMIT)
     secret = found.pop(longterm, None) if shared else None
-    return [part(one, omission or _unless_copy(found[one.path], secret)) for one, omission in wanted.items()]
+    return [part(one, omission or _unless_copy(one, found[one.path], secret)) for one, omission in wanted.items()]
 
 
 def _unless_copy(
-    found: FileText | FileProblem, secret: FileText | FileProblem | None
+    candidate: Candidate, found: FileText | FileProblem, secret: FileText | FileProblem | None
 ) -> FileText | FileProblem | Omission:
-    """In a shared session, a file that is root MEMORY.md under another name or holds its text stays out."""
-    if isinstance(found, FileText) and secret is not None and is_copy_of(secret, found):
-        return Omission.GROUP_SESSION
-    return found
+    """In a shared session, a file that is root MEMORY.md under another name or holds its text stays out; where
+    it can't be read, everything but the rules does, since any of it could."""
+    if secret is None or not isinstance(found, FileText):
+        return found
+    hidden = candidate.kind is not FileKind.RULES and could_be_anywhere(secret)
+    return Omission.GROUP_SESSION if hidden or is_copy_of(secret, found) else found

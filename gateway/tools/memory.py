@@ -17,7 +17,7 @@ from gateway.tools.arguments import Arguments
 from gateway.tools.excerpts import excerpt
 from gateway.tools.registry import Operation, Tool, tool
 from gateway.turn import Turn
-from gateway.workspace.bootstrap import is_copy_of
+from gateway.workspace.bootstrap import could_be_anywhere, is_copy_of
 from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
 from gateway.workspace.folders import AgentFolders, from_thread
 from gateway.workspace.notes import append_note, entry_sha256
@@ -133,12 +133,13 @@ class MemoryTools:
 
 
 def _read(workspace: Workspace, path: str, secret: str | None) -> FileText | FileProblem:
-    """The file. Where `secret` is named, whatever holds its text is missing: it is the same file under another name."""
+    """The file. Where `secret` is named, whatever holds its text is missing: it is the same file under another name.
+    Where that can't be read, everything is missing, since any of it could."""
     if secret is None:
         return workspace.read_many([path], limit=FILE_LIMIT)[path]
     found = workspace.read_many([path, secret], limit=FILE_LIMIT)
     mine, hidden = found[path], found[secret]
-    if isinstance(mine, FileText) and is_copy_of(hidden, mine):
+    if isinstance(mine, FileText) and (could_be_anywhere(hidden) or is_copy_of(hidden, mine)):
         return FileMissing(path)
     return mine
 

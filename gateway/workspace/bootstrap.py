@@ -20,7 +20,14 @@ from gateway.model import Context, FileKind, ManifestEntry, Omission, ProfileId
 from gateway.workspace.files import FileText
 from gateway.workspace.paths import daily_path, instructions_path, longterm_path
 from gateway.workspace.personal import INSTRUCTIONS_LIMIT
-from gateway.workspace.problems import FileMissing, FileProblem, FileTooLarge
+from gateway.workspace.problems import (
+    FileMissing,
+    FileNotText,
+    FileProblem,
+    FileTooLarge,
+    FileUnavailable,
+    FileUnsafe,
+)
 from gateway.workspace.units import head, tail, units
 
 FILE_UNITS = 20_000
@@ -100,6 +107,17 @@ def is_copy_of(longterm: FileText | FileProblem, other: FileText) -> bool:
     if isinstance(longterm, FileProblem):
         return longterm.leads_to == other.identity
     return other.identity == longterm.identity or (bool(other.data) and other.data == longterm.data)
+
+
+def could_be_anywhere(longterm: FileText | FileProblem) -> bool:
+    """Whether the root `MEMORY.md` is there and can't be compared with anything, so that any file could be its copy.
+
+    A shared session then gets no file but the rules. A link is known by what it leads to, and a copy of a file that is
+    too large is too large itself.
+    """
+    if isinstance(longterm, FileUnsafe):
+        return longterm.leads_to is None
+    return isinstance(longterm, FileUnavailable | FileNotText)
 
 
 def assemble(parts: Sequence[Part]) -> Context:

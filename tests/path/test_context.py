@@ -292,6 +292,31 @@ async def test_a_long_file_is_cut_and_the_last_files_give_way_first(home: House)
     assert len(answer.json()["text"]) <= 60_000
 
 
+@pytest.mark.parametrize("way", ["no text", "two names", "a folder"])
+async def test_where_root_memory_cannot_be_read_a_group_gets_the_rules_alone(home: House, way: str) -> None:
+    """Design section 7, invariants: what can't be compared with root MEMORY.md could be it; the rules are no secret."""
+    fill(home, "alice")
+    root = home.workspace().root / "flight"
+    private, group = await home.open("alice"), await opened(home, "alice", "group")
+    assert included(await load(home, "alice", group)) == [*RULES, SHARED]
+
+    if way == "no text":
+        (root / LONGTERM).write_bytes(b"Decided\xff")
+    elif way == "two names":
+        (root / "second").hardlink_to(root / LONGTERM)
+    else:
+        (root / LONGTERM).unlink()
+        (root / LONGTERM).mkdir()
+
+    assert included(await load(home, "alice", group)) == [*RULES]
+    assert reasons(await load(home, "alice", group))[SHARED] == "group_session"
+    assert SHARED in included(await load(home, "alice", private))
+    inside = await home.tool("alice", private, "memory_get", path=SHARED)
+    outside = await home.tool("alice", group, "memory_get", path=SHARED)
+    assert inside.json()["result"]["status"] == "ok"
+    assert outside.json()["result"]["status"] == "not_found"
+
+
 @pytest.mark.parametrize("way", ["copied", "linked", "hard linked", "moved onto a link"])
 async def test_a_group_never_gets_root_memory_under_another_name(home: House, way: str) -> None:
     """Design section 7, invariants; heypinchy/pinchy#369: whatever the file is called, linked or moved to."""

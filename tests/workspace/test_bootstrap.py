@@ -19,6 +19,7 @@ from gateway.workspace.bootstrap import (
     Part,
     assemble,
     candidates,
+    could_be_anywhere,
     is_copy_of,
     part,
 )
@@ -268,6 +269,18 @@ def test_root_memory_is_known_under_any_name() -> None:
     assert is_copy_of(memory, file("memory/2026-03-01.md", "Decided: no vouchers.", inode=2))
     assert not is_copy_of(memory, file("memory/2026-03-01.md", "Decided: vouchers.", inode=2))
     assert not is_copy_of(file("MEMORY.md", "", inode=1), file("USER.md", "", inode=2))
+
+
+def test_root_memory_that_cannot_be_compared_could_be_anywhere() -> None:
+    """The same, fail closed: but a missing one is nowhere, a link is known, and a copy of a large one is large too."""
+    link = FileUnsafe("MEMORY.md", "a link")
+    link.leads_to = (1, 2)
+    closed = FileUnavailable("MEMORY.md", "EACCES")
+    closed.leads_to = (1, 3)
+
+    assert all(map(could_be_anywhere, (closed, FileNotText("MEMORY.md"), FileUnsafe("MEMORY.md", "two names"))))
+    known = (link, FileMissing("MEMORY.md"), FileTooLarge("MEMORY.md", 9), file("MEMORY.md", "text", inode=1))
+    assert not any(map(could_be_anywhere, known))
 
 
 def test_root_memory_that_is_a_link_is_known_by_what_it_leads_to(workspace: Workspace, flight: Path) -> None:
