@@ -114,7 +114,7 @@ async def put_conversations(world: World, tenant: Tenant, stores: Stores) -> Non
         if any(one.left for one in session.participants):
             await set_participants(world, session, [one for one in session.participants if not one.left], stores)
         if session.archived:
-            await stores.sessions.archive(TenantId(tenant.name), SessionId(session.id), world.now)
+            await stores.sessions.archive(TenantId(tenant.name), SessionId(session.id), world.now, expected=None)
 
 
 def joined_by(root: Session, number: int) -> list[Participation]:
@@ -125,7 +125,7 @@ def joined_by(root: Session, number: int) -> list[Participation]:
 async def set_participants(world: World, root: Session, rows: list[Participation], stores: Stores) -> None:
     """Those who stay keep their joining."""
     people = [ProfileId(one.person) for one in rows]
-    await stores.sessions.set_participants(TenantId(root.tenant), SessionId(root.id), people, world.now)
+    await stores.sessions.set_participants(TenantId(root.tenant), SessionId(root.id), people, world.now, expected=None)
 
 
 async def reset_up_to(
@@ -133,7 +133,7 @@ async def reset_up_to(
 ) -> None:
     """Resets until the session is that incarnation."""
     while incarnations[session] < incarnation:
-        await stores.sessions.reset(TenantId(tenant.name), SessionId(session))
+        await stores.sessions.reset(TenantId(tenant.name), SessionId(session), expected=None)
         incarnations[session] += 1
 
 
@@ -147,6 +147,7 @@ async def put_message(world: World, message: Message, stores: Stores) -> None:
         name=None,
         content=message.text,
         sender=None if message.sender is None else ProfileId(message.sender),
+        from_member=False,
         created_at=world.now,
     )
     stored = await stores.transcripts.append(TenantId(message.tenant), draft)

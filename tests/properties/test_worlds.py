@@ -21,12 +21,12 @@ BATCH = 25  # worlds in one set of stores
 BATCHES = 20_000 // BATCH if LONG else 300 // BATCH
 
 
-async def compare(worlds: range, folder: Path, *, traces: bool) -> None:
+async def compare(worlds: range, folder: Path) -> None:
     """Fails at the first world in which the gateway and the oracle differ, with all that it takes to see why."""
     async with open_embedded(folder) as gateway:
         for number in worlds:
             rng = Random(f"{SEED}:{number}")
-            world = make_world(rng, traces=traces, rows=True)
+            world = make_world(rng, traces=False, rows=True)
             found = await differences(world, rng, gateway)
             story = f"world {number} of GATEWAY_SEED={SEED}: " + "\n".join(found[:5])
             assert not found, "\n".join([story, *map(str, (*world.tenants, *world.people, *world.sessions))])
@@ -36,14 +36,4 @@ async def compare(worlds: range, folder: Path, *, traces: bool) -> None:
 async def test_the_gateway_answers_as_the_oracle_does(batch: int, tmp_path: Path) -> None:
     """Design sections 6 and 7, read a second time by somebody who did not write the gateway. Rows also name merged
     profiles, which count for their survivors (section 5, "merge")."""
-    await compare(range(batch * BATCH, (batch + 1) * BATCH), tmp_path, traces=False)
-
-
-@pytest.mark.xfail(
-    strict=True,
-    reason="sessions know owners and participants by the id that was written, in memory and in every list's query; "
-    "to move them to the survivor is a part of merging people, which can't be done yet",
-)
-async def test_what_a_merged_profile_owned_is_its_survivors(tmp_path: Path) -> None:
-    """Design section 5: alias resolution; section 6: owners and participants recorded under a retired id."""
-    await compare(range(100), tmp_path, traces=True)
+    await compare(range(batch * BATCH, (batch + 1) * BATCH), tmp_path)
