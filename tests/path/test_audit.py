@@ -315,3 +315,15 @@ async def test_a_fault_of_ours_is_recorded_too_and_tells_nothing(
     assert SECRET not in answer.text
     record = (await home.audit(kind="access"))[-1].record
     assert (record.effect, record.code, record.operation) == ("error", "internal", "messages.list")
+
+
+async def test_what_cannot_be_read_is_recorded_under_the_name_of_its_route(home: House) -> None:
+    """Ours: a call of no tool, or with arguments that no tool takes, is not on record as one of some other tool."""
+    session = await home.open("alice")
+    assert (await home.tool("alice", session, "no_such_tool")).status_code == 422
+    assert (await home.tool("alice", session, "memory_get", lines="x")).status_code == 422
+    assert (await home.send("alice", "PATCH", f"/v1/sessions/{session}", {"title": 5})).status_code == 422
+    assert (await home.tool("alice", session, "memory_get", path="AGENTS.md")).status_code == 200
+
+    named = [one.record.operation for one in await home.audit() if one.record.kind == "access"][-4:]
+    assert named == ["tools.call", "tools.call", "sessions.patch", "memory_get"]

@@ -119,6 +119,12 @@ class Endpoint:
     shape: Any = None  # of a good answer, for the OpenAPI document
     status: int = 200
     responses: Mapping[int, str] = field(default_factory=dict)
+    name: str | None = None  # of what is asked for until one of several operations is chosen
+
+    @property
+    def called(self) -> str:
+        """What the records name while nothing is chosen, or what was sent can't be read."""
+        return self.name or self.operations[0].name
 
     @cached_property
     def select(self) -> Callable[[Any], AnyOperation]:
@@ -138,7 +144,7 @@ class EndpointApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         begun = perf_counter()
-        trail = Trail(request_id_of(scope), SURFACE, self.endpoint.operations[0].name)
+        trail = Trail(request_id_of(scope), SURFACE, self.endpoint.called)
         response = await self._answer(Incoming(scope, receive), trail)
         await response(scope, receive, send)
         self._metrics.request(trail.operation, response.status_code, perf_counter() - begun)

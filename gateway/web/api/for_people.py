@@ -97,6 +97,7 @@ def _tool_calls(catalogue: Catalogue) -> Endpoint:
         path="/v1/sessions/{session}/tools/{tool}",
         operations=tuple(operation for tool in catalogue.tools.all() for operation in tool.operations),
         choose=choose,
+        name="tools.call",
         enters=inside,
         read=read,
         write=lambda answered: json({"status": "ok", "result": answered.result, "decision": answered.decision}),
@@ -222,8 +223,9 @@ def _sessions(catalogue: Catalogue) -> tuple[Endpoint, ...]:
         Endpoint(
             method="PATCH",
             path=path,
-            operations=(sessions.rename, sessions.set_participants),
+            operations=(sessions.rename, sessions.set_participants, sessions.rename_and_set_participants),
             choose=sessions.patch,
+            name="sessions.patch",
             read=patched,
             write=_session,
             body=PatchBody,
