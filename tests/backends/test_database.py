@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy.exc
 from sqlalchemy import Connection, select, text
 
-from gateway.backends.sql.database import Database, driver, mapped_errors
+from gateway.backends.sql.database import Budget, Database, driver, mapped_errors
 from gateway.backends.sql.sessions import SqlSessions
 from gateway.backends.sql.tables import tenants
 from gateway.backends.sql.tenants import SqlTenants
@@ -210,3 +210,28 @@ async def test_this_process_own_writes_do_not_count_as_another_ones(tmp_path: Pa
         async with Database(tmp_path / "gateway.db") as other:
             await SqlTenants(other).add(TenantId("others"), demo=False, now=NOW)
         assert await database.changes_elsewhere() != before
+
+
+async def test_a_read_that_outlasts_its_budget_is_stopped_and_says_so(tmp_path: Path) -> None:
+    """Ours: one member's search holds a reader for a moment, and not for as long as they like."""
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    async with Database(tmp_path / "gateway.db", readers=1) as database, asyncio.timeout(BOUND_S):
+        with pytest.raises(Unavailable) as caught:
+            await database.read(lambda it: it.scalar(text(endless)), budget=Budget(0.05, "Narrow it."))
+        assert caught.value.detail == "Narrow it."
+        assert await database.read(lambda it: it.scalar(text("SELECT 1")), budget=Budget(BOUND_S, "No.")) == 1
+        with pytest.raises(Unavailable) as caught:
+            await database.read(lambda it: it.scalar(text("SELECT 1 FROM nothing")), budget=Budget(BOUND_S, "No."))
+        assert caught.value.detail != "No."
+
+
+async def test_what_must_not_wait_is_read_while_every_reader_is_held(tmp_path: Path) -> None:
+    """Ours: whether the store is there is heard past any number of searches."""
+    async with Database(tmp_path / "gateway.db", readers=1) as database, asyncio.timeout(BOUND_S):
+        await SqlTenants(database).add(ACME, demo=False, now=NOW)
+        over = threading.Event()
+        held = asyncio.ensure_future(database.read(lambda _: over.wait(BOUND_S)))
+        assert [one.id for one in await SqlTenants(database).all()] == [ACME]
+        assert not held.done()
+        over.set()
+        assert await held

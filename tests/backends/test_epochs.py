@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from gateway.backends.local.clock import SystemClock
 from gateway.backends.local.epochs import POLL_S, STALE_S, Epochs
@@ -157,6 +159,52 @@ async def test_polling_goes_on_through_an_outage_and_tells_of_what_was_written_e
         over.set_result(None)
         await rounds.get()
         assert (epochs.current(ACME), told) == (2, ["changed"])
+
+
+async def test_a_long_write_of_ours_refuses_nobody_and_nothing_is_remembered_meanwhile(
+    database: Database, clock: SettableClock
+) -> None:
+    """Ours: the store is heard apart from its writer; while the writer can't say what others wrote, they may have."""
+    told: list[str] = []
+    epochs = Epochs(SqlTenants(database), clock, elsewhere=database.changes_elsewhere)
+    epochs.when_changed_elsewhere(lambda: told.append("changed"))
+    async with asyncio.timeout(BOUND_S):
+        await epochs.poll()
+        begun, over = threading.Event(), threading.Event()
+
+        def long_write(_: Connection) -> None:
+            begun.set()
+            over.wait(BOUND_S)
+
+        writing = asyncio.ensure_future(database.write(long_write))
+        assert await asyncio.to_thread(begun.wait, BOUND_S)
+        clock.advance(STALE_S + 1)
+        assert not epochs.healthy
+
+        await epochs.poll()
+        assert (epochs.current(ACME), told) == (1, ["changed"])
+        await epochs.poll()
+        assert told == ["changed"] * 2
+
+        over.set()
+        await writing
+        await epochs.poll()
+        assert (epochs.healthy, told) == (True, ["changed"] * 2)
+
+
+async def test_a_writer_that_cannot_say_what_others_wrote_counts_as_a_change(
+    database: Database, clock: SettableClock
+) -> None:
+    """The same, fail closed."""
+
+    async def away() -> int:
+        raise Unavailable("away")
+
+    told: list[str] = []
+    epochs = Epochs(SqlTenants(database), clock, elsewhere=away)
+    epochs.when_changed_elsewhere(lambda: told.append("changed"))
+    await epochs.poll()
+    assert (epochs.current(ACME), told) == (1, ["changed"])
 
 
 async def test_a_store_that_cannot_be_heard_at_the_start_is_said_at_once(tmp_path: Path, clock: SettableClock) -> None:

@@ -28,7 +28,8 @@ class Epochs:
     """The epoch of each tenant: at once where this process raised it, and by polling where another did.
 
     `elsewhere` answers a number that changes when another process has written anything (`Database.changes_elsewhere`);
-    what this process remembers of sessions is then to be forgotten, which raises no epoch.
+    what this process remembers of sessions is then to be forgotten, which raises no epoch. A long write of our own may
+    keep that answer waiting: until it comes, every poll counts as such a change, and nothing is refused.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Epochs:
         self._listeners: list[Listener] = []
         self._elsewhere_listeners: list[Callable[[], None]] = []
         self._polling: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[int] | None = None
 
     def when_risen(self, listener: Listener) -> None:
         """Calls `listener` with each tenant and epoch that rises, the first one heard of too."""
@@ -70,10 +72,12 @@ class Epochs:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._polling is not None:
-            self._polling.cancel()
-            await asyncio.wait([self._polling])
-            self._polling = None
+        running = [task for task in (self._polling, self._asking) if task is not None]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+        self._polling = self._asking = None
 
     @property
     def healthy(self) -> bool:
@@ -111,12 +115,28 @@ class Epochs:
         asked_at = self._clock.monotonic()
         for tenant in await self._tenants.all():
             self.raised(tenant.id, tenant.epoch)
-        elsewhere = await self._elsewhere()
-        if self._seen_elsewhere not in (None, elsewhere):
+        self._heard_at = asked_at  # not when it answered: the answer is as old as the question
+        if await self._changed_elsewhere():
             for listener in self._elsewhere_listeners:
                 listener()
-        self._seen_elsewhere = elsewhere
-        self._heard_at = asked_at  # not when it answered: the answer is as old as the question
+
+    async def _changed_elsewhere(self) -> bool:
+        """Whether another process has written since the last answer, or may have: the writer has not said yet."""
+        asking = self._asking or asyncio.create_task(self._ask_elsewhere())
+        self._asking = asking
+        await asyncio.wait([asking], timeout=POLL_S)
+        if not asking.done():
+            return True
+        self._asking = None
+        before = self._seen_elsewhere
+        try:
+            self._seen_elsewhere = asking.result()
+        except Unavailable:
+            return True
+        return before not in (None, self._seen_elsewhere)
+
+    async def _ask_elsewhere(self) -> int:
+        return await self._elsewhere()
 
     async def at_least(self, tenant: TenantId, epoch: int, wait_s: float = WAIT_S) -> None:
         """Waits until the tenant's epoch is `epoch` or above. Raises Unavailable where `wait_s` seconds don't do."""

@@ -14,9 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from time import monotonic
 from types import TracebackType
 from typing import Protocol, Self, TypeVar, cast
 
@@ -33,6 +35,7 @@ Work = Callable[[Connection], ResultT]
 
 BUSY_TIMEOUT_MS = 5_000
 _STEPS = 10_000  # of SQLite's machine, about a millisecond
+_COSTLY_STEPS = 200  # of a query whose single steps look through whole texts
 _TAKEN = "Something under that name is there already. Look it up, or choose another name."
 _RAISED = "raised_epochs"
 
@@ -44,6 +47,19 @@ class EpochListener(Protocol):
         """Called after the commit, on the event loop's thread."""
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long one read may take, and the sentence for whoever asked for more than that."""
+
+    seconds: float
+    spent: str
+
+    def begin(self) -> Callable[[], bool]:
+        """Whether it is spent, counted from now."""
+        end = monotonic() + self.seconds
+        return lambda: monotonic() >= end
+
+
 class Database:
     """The store's file: `async with Database(path) as database`, then `read` and `write` units of work."""
 
@@ -51,9 +67,11 @@ class Database:
         self._path = path
         self._reader_count = readers
         self._idle: SimpleQueue[Connection] = SimpleQueue()
+        self._idle_apart: SimpleQueue[Connection] = SimpleQueue()
         self._open: list[Connection] = []
         self._readers: ThreadPoolExecutor | None = None
         self._writer: ThreadPoolExecutor | None = None
+        self._apart: ThreadPoolExecutor | None = None
         self._write_connection: Connection | None = None
         self._listeners: list[EpochListener] = []
 
@@ -65,6 +83,7 @@ class Database:
         """Opens the file, makes the tables in a new one, and raises ConfigurationFaults where the file is not ours."""
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._readers = ThreadPoolExecutor(self._reader_count, thread_name_prefix="store-reader")
+        self._apart = ThreadPoolExecutor(1, thread_name_prefix="store-apart")
         try:
             await self._hop(self._writer, self._connect)
         except BaseException:
@@ -77,17 +96,17 @@ class Database:
     ) -> None:
         await self._close()
 
-    async def read(self, work: Work[ResultT]) -> ResultT:
-        """Runs `work` on a snapshot that no other write changes. Raises Unavailable where the store can't answer.
+    async def read(self, work: Work[ResultT], *, budget: Budget | None = None) -> ResultT:
+        """Runs `work` on a snapshot that no other write changes. Raises Unavailable where the store can't answer, and
+        where `work` takes longer than its budget.
 
         A caller that gives up stops the query too, so that no abandoned search holds a reader.
         """
-        given_up = threading.Event()
-        try:
-            return await self._hop(self._readers, partial(self._read, work, given_up))
-        except asyncio.CancelledError:
-            given_up.set()
-            raise
+        return await self._reading(self._readers, self._idle, work, budget)
+
+    async def read_at_once(self, work: Work[ResultT]) -> ResultT:
+        """As `read`, on a connection and a thread of its own, for what must not wait behind others: keep it short."""
+        return await self._reading(self._apart, self._idle_apart, work, None)
 
     async def write(
         self, work: Work[ResultT], *, taken: str = _TAKEN, after: Callable[[ResultT], None] | None = None
@@ -111,19 +130,40 @@ class Database:
 
         return await self._hop(self._writer, version)
 
+    async def _reading(
+        self,
+        threads: ThreadPoolExecutor | None,
+        idle: SimpleQueue[Connection],
+        work: Work[ResultT],
+        budget: Budget | None,
+    ) -> ResultT:
+        given_up = threading.Event()
+        try:
+            return await self._hop(threads, partial(self._read, idle, work, given_up, budget))
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
+
     # ── on the threads ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _read(self, work: Work[ResultT], given_up: threading.Event) -> ResultT:
-        connection = self._idle.get()
+    def _read(
+        self, idle: SimpleQueue[Connection], work: Work[ResultT], given_up: threading.Event, budget: Budget | None
+    ) -> ResultT:
+        connection = idle.get()
         raw = driver(connection)
+        over = budget.begin() if budget else given_up.is_set
         # Asked every few steps of a query; an interrupt from outside would miss a query that is about to begin.
-        raw.set_progress_handler(given_up.is_set, _STEPS)
+        raw.set_progress_handler(lambda: given_up.is_set() or over(), _COSTLY_STEPS if budget else _STEPS)
         try:
             with mapped_errors(_TAKEN), _transaction(connection, "BEGIN"):
                 return work(connection)
+        except Unavailable:
+            if budget and over():
+                raise Unavailable(budget.spent) from None
+            raise
         finally:
             raw.set_progress_handler(None, _STEPS)
-            self._idle.put(connection)
+            idle.put(connection)
 
     def _write(
         self, work: Work[ResultT], taken: str, after: Callable[[ResultT], None] | None
@@ -153,6 +193,7 @@ class Database:
             reading = _engine(self._path, query_only=True)
             for _ in range(self._reader_count):
                 self._idle.put(self._connection(reading))
+            self._idle_apart.put(self._connection(reading))
 
     def _connection(self, engine: Engine) -> Connection:
         connection = engine.connect()
@@ -173,8 +214,9 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(executor, work)
 
     async def _close(self) -> None:
-        readers, writer, self._readers, self._writer = self._readers, self._writer, None, None
-        for executor in (readers, writer):
+        executors = (self._readers, self._apart, self._writer)
+        self._readers = self._apart = self._writer = None
+        for executor in executors:
             if executor is not None:
                 await asyncio.to_thread(executor.shutdown)
         await asyncio.to_thread(self._disconnect)
