@@ -257,6 +257,9 @@ class Session:
         return self.id != other.id and self.path.startswith(other.path)
 
 
+ABOVE_ALL_MESSAGES = 2**63 - 1  # the largest number that a store counts with: whoever reads after it reads nothing
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Participant:
     """Somebody who takes part in a root session; they read messages numbered above `joined_after`."""

@@ -153,7 +153,11 @@ class SessionFilter:
 
 
 class Sessions(Protocol):
-    """Sessions, their lineage and who takes part."""
+    """Sessions, their lineage and who takes part.
+
+    `expected` is what a permit was decided by: where owner, incarnation, archive or participants are others by the time
+    of the write, nothing is written and the answer is that of a session that is gone. None expects nothing.
+    """
 
     async def create(self, session: Session, participants: Sequence[ProfileId]) -> SessionFacts:
         """Stores a new session; participants (of a root only) join now. Raises Conflict where the key is taken."""
@@ -171,26 +175,50 @@ class Sessions(Protocol):
     ) -> Mapping[SessionId, Sequence[Participant]]:
         """Who takes part in each of these roots now."""
 
-    async def set_title(self, tenant: TenantId, session: SessionId, title: str | None) -> SessionFacts | None:
+    async def set_title(
+        self, tenant: TenantId, session: SessionId, title: str | None, *, expected: SessionFacts | None
+    ) -> SessionFacts | None:
         """Renames."""
 
     async def set_participants(
-        self, tenant: TenantId, root: SessionId, people: Sequence[ProfileId], now: datetime
+        self,
+        tenant: TenantId,
+        root: SessionId,
+        people: Sequence[ProfileId],
+        now: datetime,
+        *,
+        expected: SessionFacts | None,
     ) -> SessionFacts | None:
-        """Those who stay keep their joining; new ones join now; the rest leave."""
+        """Those who stay keep their joining; new ones join now; the rest leave. Raises Conflict without the owner."""
+
+    async def set_title_and_participants(
+        self,
+        tenant: TenantId,
+        root: SessionId,
+        title: str | None,
+        people: Sequence[ProfileId],
+        now: datetime,
+        *,
+        expected: SessionFacts | None,
+    ) -> SessionFacts | None:
+        """Both in one transaction, or neither. Raises Conflict as `set_participants`."""
 
     async def set_owner(
-        self, tenant: TenantId, root: SessionId, owner: ProfileId, now: datetime
+        self, tenant: TenantId, root: SessionId, owner: ProfileId, now: datetime, *, expected: SessionFacts | None
     ) -> SessionFacts | None:
         """Reassigns the whole tree; a new owner who did not take part joins now."""
 
-    async def archive(self, tenant: TenantId, session: SessionId, now: datetime) -> SessionFacts | None:
+    async def archive(
+        self, tenant: TenantId, session: SessionId, now: datetime, *, expected: SessionFacts | None
+    ) -> SessionFacts | None:
         """Archives; repeating it keeps the first time."""
 
-    async def reset(self, tenant: TenantId, session: SessionId) -> SessionFacts | None:
+    async def reset(
+        self, tenant: TenantId, session: SessionId, *, expected: SessionFacts | None
+    ) -> SessionFacts | None:
         """Starts the next incarnation, which is not archived and has no messages yet; id, key and lineage stay."""
 
-    async def delete(self, tenant: TenantId, session: SessionId) -> int:
+    async def delete(self, tenant: TenantId, session: SessionId, *, expected: SessionFacts | None) -> int:
         """Removes the session, its descendants and their transcripts; how many sessions went."""
 
 
@@ -205,6 +233,7 @@ class MessageDraft:
     name: str | None
     content: str
     sender: ProfileId | None
+    from_member: bool  # the sender owned or took part when it was authorised, and must still
     created_at: datetime
 
 
@@ -213,7 +242,7 @@ class Transcripts(Protocol):
 
     async def append(self, tenant: TenantId, draft: MessageDraft) -> Message | None:
         """Durable when it returns, and the session's `last_message_at` with it. None where the session is gone,
-        archived, or another incarnation by now."""
+        archived, or another incarnation by now, or where a draft is from a member who no longer is one."""
 
     async def history(
         self, tenant: TenantId, session: SessionId, *, incarnation: int, after: int, limit: int, cursor: str | None

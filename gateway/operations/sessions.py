@@ -137,10 +137,26 @@ class SessionOperations:
         self.show = self._on_one("sessions.show", "Shows one session.", Action.STATUS, self._run_show, effect=False)
         self.rename = self._on_one("sessions.rename", "Changes the title.", Action.POST, self._run_rename)
         self.set_participants = self._on_one(
-            "sessions.participants", "Says who takes part from now on.", Action.PARTICIPANTS, self._run_participants
+            "sessions.participants",
+            "Says who takes part from now on.",
+            Action.PARTICIPANTS,
+            self._run_participants,
+            details=_people_details,
+        )
+        self.rename_and_set_participants = self._on_one(
+            "sessions.change",
+            "Changes the title and who takes part.",
+            Action.POST,
+            self._run_both,
+            also=(Action.PARTICIPANTS,),
+            details=_people_details,
         )
         self.set_owner = self._on_one(
-            "sessions.owner", "Gives a shared session to somebody else.", Action.OWNER, self._run_owner
+            "sessions.owner",
+            "Gives a shared session to somebody else.",
+            Action.OWNER,
+            self._run_owner,
+            details=_owner_details,
         )
         self.archive = self._on_one(
             "sessions.archive", "Ends a session; it can be read.", Action.ARCHIVE, self._run_archive
@@ -169,7 +185,15 @@ class SessionOperations:
         )
 
     def _on_one(
-        self, name: str, summary: str, action: Action, run: Callable[..., Awaitable[object]], *, effect: bool = True
+        self,
+        name: str,
+        summary: str,
+        action: Action,
+        run: Callable[..., Awaitable[object]],
+        *,
+        effect: bool = True,
+        also: tuple[Action, ...] = (),
+        details: Callable[..., Awaitable[dict[str, object]]] | None = None,
     ) -> AnyOperation:
         return Operation(
             name=name,
@@ -179,11 +203,16 @@ class SessionOperations:
             find=self._find_one,
             run=run,
             effect=effect,
+            also=also,
+            details=details,
         )
 
     def patch(self, arguments: OnSession[PatchBody]) -> AnyOperation:
-        """What a PATCH asks for: people alone, or a title too."""
-        return self.rename if "title" in arguments.body.model_fields_set else self.set_participants
+        """What a PATCH asks for: a title, people, or both at once."""
+        asked = arguments.body.model_fields_set
+        if asked == {"title", "participants"}:
+            return self.rename_and_set_participants
+        return self.rename if "title" in asked else self.set_participants
 
     # ── finding ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -229,12 +258,15 @@ class SessionOperations:
         return permit.target.facts
 
     async def _run_rename(
-        self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[PatchBody]
+        self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[PatchBody]
     ) -> SessionFacts:
-        if "participants" in arguments.body.model_fields_set:
-            allowed = turn.require(Action.PARTICIPANTS, permit.target)
-            await self._run_participants(allowed, turn, arguments)
         return await self._conversations.rename(permit, arguments.body.title)
+
+    async def _run_both(
+        self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[PatchBody]
+    ) -> SessionFacts:
+        body = arguments.body
+        return await self._conversations.rename_and_set_participants(permit, body.title, _people(body.participants))
 
     async def _run_participants(
         self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[PatchBody]
@@ -267,7 +299,20 @@ class SessionOperations:
             raise Invalid.of(
                 "role", "user_only", "A person writes as 'user'. Other roles come from the agent's runtime."
             )
-        return await self._conversations.post(permit, permit.target.facts.session, body.content)
+        return await self._conversations.post(permit, permit.target.facts, body.content)
+
+
+async def _people_details(
+    permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[PatchBody]
+) -> dict[str, object]:
+    before = sorted(one.profile for one in permit.target.facts.participants)
+    return {"participants": found.few(sorted(arguments.body.participants)), "before": found.few(before)}
+
+
+async def _owner_details(
+    permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[OwnerBody]
+) -> dict[str, object]:
+    return {"owner": arguments.body.profile, "before": permit.target.facts.session.owner}
 
 
 def _creation(turn: Turn, arguments: OnAgent) -> Creation:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from gateway.model import AgentName, Chat, Kind, Origin, ProfileId, Relation, Session, SessionFacts, Whose
+from gateway.model import (
+    ABOVE_ALL_MESSAGES,
+    AgentName,
+    Chat,
+    Kind,
+    Origin,
+    ProfileId,
+    Relation,
+    Session,
+    SessionFacts,
+    Whose,
+)
 
 # From the kind that loads the most to the one that loads the least (design section 6, the table).
 _LOADS_LESS = (Kind.DIRECT, Kind.GROUP, Kind.CHANNEL, Kind.CRON, Kind.SUBAGENT)
@@ -52,10 +63,14 @@ def answering_agent(target: Session, relation: Relation) -> AgentName:
 def readable_after(facts: SessionFacts, requester: ProfileId) -> int:
     """The message number after which the requester may read: who joins later reads from their joining on.
 
-    Whoever reads as neither owner nor participant does so by a row that allows `any`, and from the first message.
+    A private session is its owner's from the first message. So is any for whoever neither owns it nor takes part: they
+    read by a row that allows `any`. The owner of a shared one takes part; where that is not so, they read nothing.
     """
     participant = facts.participant(requester)
-    return 0 if participant is None else participant.joined_after
+    if participant is not None:
+        return participant.joined_after
+    owns_shared = facts.session.owner == requester and not facts.session.private
+    return ABOVE_ALL_MESSAGES if owns_shared else 0
 
 
 def _kind(word: str) -> Kind:

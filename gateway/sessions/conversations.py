@@ -128,9 +128,11 @@ class Conversations:
         )
 
     async def post(
-        self, permit: Permit[SessionTarget] | Permit[NewSessionTarget], session: Session, content: str
+        self, permit: Permit[SessionTarget] | Permit[NewSessionTarget], facts: SessionFacts, content: str
     ) -> Message:
-        """A person's message, durable on return. Raises Conflict for an archived session, NotFound for a reset one."""
+        """A person's message, durable on return. Raises Conflict for an archived session, NotFound for a reset one
+        and for a sender who took part when it was permitted and has left since."""
+        session, sender = facts.session, permit.requester.profile
         if len(content.encode("utf-16-le")) // 2 > MAX_MESSAGE_UNITS:
             raise Invalid.of("content", "too_long", f"Keep a message within {MAX_MESSAGE_UNITS} characters.")
         if session.archived_at is not None:
@@ -141,9 +143,10 @@ class Conversations:
             session=session.id,
             incarnation=session.incarnation,
             role="user",
-            name=permit.requester.profile.name,
+            name=sender.name,
             content=content,
-            sender=permit.requester.profile.id,
+            sender=sender.id,
+            from_member=session.owner == sender.id or facts.participant(sender.id) is not None,
             created_at=now,
         )
         message = await self._transcripts.append(session.tenant, draft)
@@ -155,41 +158,64 @@ class Conversations:
     async def rename(self, permit: Permit[SessionTarget], title: str | None) -> SessionFacts:
         """A new title, or none. Raises Invalid for one that is too long."""
         check_title(title)
-        session = permit.target.facts.session
-        return await self._changed(session, self._directory.store.set_title(session.tenant, session.id, title))
+        facts = permit.target.facts
+        session, store = facts.session, self._directory.store
+        return await self._changed(session, store.set_title(session.tenant, session.id, title, expected=facts))
 
     async def set_participants(self, permit: Permit[SessionTarget], people: Collection[ProfileId]) -> SessionFacts:
         """Who takes part from now on. Raises Conflict or Invalid by the rules of `sessions/participants.py`."""
+        facts = await self._with_people(permit, people)
+        session, store = facts.session, self._directory.store
+        change = store.set_participants(session.tenant, session.id, sorted(people), self._now(), expected=facts)
+        return await self._changed(session, change)
+
+    async def rename_and_set_participants(
+        self, permit: Permit[SessionTarget], title: str | None, people: Collection[ProfileId]
+    ) -> SessionFacts:
+        """Both or neither. Raises Invalid and Conflict as `rename` and `set_participants`."""
+        check_title(title)
+        facts = await self._with_people(permit, people)
+        session, store = facts.session, self._directory.store
+        change = store.set_title_and_participants(
+            session.tenant, session.id, title, sorted(people), self._now(), expected=facts
+        )
+        return await self._changed(session, change)
+
+    async def _with_people(self, permit: Permit[SessionTarget], people: Collection[ProfileId]) -> SessionFacts:
         facts = permit.target.facts
         check_participants(facts, people)
-        known = {one.profile for one in facts.participants}
-        await self.check_people(facts.session.tenant, set(people) - known)
-        store = self._directory.store
-        change = store.set_participants(facts.session.tenant, facts.session.id, sorted(people), self._now())
-        return await self._changed(facts.session, change)
+        await self.check_people(facts.session.tenant, set(people) - {one.profile for one in facts.participants})
+        return facts
 
     async def set_owner(self, permit: Permit[SessionTarget], owner: ProfileId) -> SessionFacts:
         """Gives a shared session to somebody else."""
         facts = permit.target.facts
         check_owner(facts)
         await self.check_people(facts.session.tenant, [owner], "profile")
-        change = self._directory.store.set_owner(facts.session.tenant, facts.session.id, owner, self._now())
-        return await self._changed(facts.session, change)
+        session, store = facts.session, self._directory.store
+        change = store.set_owner(session.tenant, session.id, owner, self._now(), expected=facts)
+        return await self._changed(session, change)
 
     async def archive(self, permit: Permit[SessionTarget]) -> SessionFacts:
         """No more messages; it can still be read."""
-        session = permit.target.facts.session
-        return await self._changed(session, self._directory.store.archive(session.tenant, session.id, self._now()))
+        facts = permit.target.facts
+        session, store = facts.session, self._directory.store
+        return await self._changed(session, store.archive(session.tenant, session.id, self._now(), expected=facts))
 
     async def reset(self, permit: Permit[SessionTarget]) -> SessionFacts:
         """Empty and open again, under the same id; a read that began before fails closed."""
-        session = permit.target.facts.session
-        return await self._changed(session, self._directory.store.reset(session.tenant, session.id))
+        facts = permit.target.facts
+        session, store = facts.session, self._directory.store
+        return await self._changed(session, store.reset(session.tenant, session.id, expected=facts))
 
     async def delete(self, permit: Permit[SessionTarget]) -> int:
-        """Removes it, its descendants and their transcripts."""
-        session = permit.target.facts.session
-        return await self._directory.change(session, self._directory.store.delete(session.tenant, session.id))
+        """Removes it, its descendants and their transcripts; how many sessions went."""
+        facts = permit.target.facts
+        session, store = facts.session, self._directory.store
+        gone = await self._directory.change(session, store.delete(session.tenant, session.id, expected=facts))
+        if not gone:
+            raise NotFound
+        return gone
 
     async def _changed(self, session: Session, changing: Awaitable[SessionFacts | None]) -> SessionFacts:
         facts = await self._directory.change(session, changing)

@@ -46,12 +46,19 @@ class AuthorizeStage:
         self._observe = observe
 
     async def __call__(self, turn: Turn, operation: AnyOperation, arguments: object) -> Permit[Target]:
-        """The permit that `operation` runs with. Raises ToolNotAllowed or NotFound where there is none."""
+        """The permit that `operation` runs with. Raises ToolNotAllowed or NotFound where there is none, or where one of
+        the further actions that it takes is refused."""
         if operation.action is Action.ENTER and turn.entered is not None:
             return turn.entered
-        self.function(turn, operation.action, operation.family)
+        for action in (operation.action, *operation.also):
+            self.function(turn, action, operation.family)
         target = await operation.find(turn, arguments)
-        return self.scope(turn, operation.action) if target is None else self.require(turn, operation.action, target)
+        if target is None:
+            return self.scope(turn, operation.action)
+        permit = self.require(turn, operation.action, target)
+        for action in operation.also:
+            self.require(turn, action, target)
+        return permit
 
     def require(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT]:
         """A permit for `action` on `target`. Raises ToolNotAllowed for a function, NotFound for anything else."""

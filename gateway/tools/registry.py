@@ -28,15 +28,18 @@ class Operation(Generic[ArgsT, TargetT, ResultT]):
 
     `find` may look a target up but shows nothing of it; it returns a `MissingTarget` for what is not there, and
     None for a list of sessions, which is permitted by scope. With `absent`, a refusal is that result and not an error.
+    `details` says what an effect will change, for the audit; it names ids and roles, and never text or secrets.
     """
 
     name: str  # "sessions.history": the audit's word for it
     summary: str
     action: Action
+    also: tuple[Action, ...] = ()  # further actions on the same target, each of which must be allowed before it runs
     family: tuple[Resource, ...]  # what it may reach; says 403 for a role that lacks all of it
     find: Callable[[Turn, ArgsT], Awaitable[TargetT | MissingTarget | None]]
     run: Callable[[Permit[TargetT], Turn, ArgsT], Awaitable[ResultT]]
     absent: Callable[[ArgsT], ResultT] | None = None
+    details: Callable[[Permit[TargetT], Turn, ArgsT], Awaitable[dict[str, object]]] | None = None
     effect: bool = False  # it changes something: the audit's intent is durable before it runs
     inside: bool = False  # it is asked from inside the session that the path names
     raises_epoch: bool = False  # it changes who may do what; in force here before it is answered

@@ -42,7 +42,7 @@ class ListArguments(Arguments):
     kinds: list[Literal["direct", "group", "channel", "subagent", "cron"]] | None = None
     limit: Limit = 50
     cursor: Word | None = None
-    active_minutes: Annotated[int | None, Field(alias="activeMinutes", ge=1)] = None
+    active_minutes: Annotated[int | None, Field(alias="activeMinutes", ge=1, le=5_256_000)] = None
     message_limit: Annotated[int, Field(alias="messageLimit", ge=0, le=20)] = 0
     search: Word | None = None
     agent_id: Annotated[Word | None, Field(alias="agentId")] = None
@@ -264,7 +264,7 @@ class SessionTools:
         self, permit: Permit[NewSessionTarget], turn: Turn, arguments: SpawnArguments
     ) -> dict[str, object]:
         facts, _ = await self._conversations.create(permit, _child(turn, arguments))
-        await self._conversations.post(permit, facts.session, arguments.task)
+        await self._conversations.post(permit, facts, arguments.task)
         return {"status": "accepted", "childSessionKey": facts.session.key, "sessionId": facts.session.id}
 
 

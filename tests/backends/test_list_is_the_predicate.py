@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ class World:
 
     async def _add(self, stores: Stores, name: str) -> None:
         dice = self.dice
-        fields = {
+        fields: dict[str, Any] = {
             "agent": dice.choice(AGENTS),
             "incognito": dice.random() < 0.1,
             "title": dice.choice([None, "Ångström"]),
@@ -67,14 +68,14 @@ class World:
             await stores.sessions.create(made, sorted(people))
             self.people[made.id] = people
         if dice.random() < 0.2:
-            await stores.sessions.archive(ACME, made.id, NOW)
+            await stores.sessions.archive(ACME, made.id, NOW, expected=None)
         self.sessions.append(made)
 
     async def _regroup(self, stores: Stores, root: Session) -> None:
         people = set(self.dice.sample(PEOPLE, self.dice.randint(1, 3)))
         owner = self.dice.choice(sorted(people))
-        await stores.sessions.set_participants(ACME, root.id, sorted(people), NOW)
-        await stores.sessions.set_owner(ACME, root.id, owner, NOW)
+        await stores.sessions.set_owner(ACME, root.id, owner, NOW, expected=None)
+        await stores.sessions.set_participants(ACME, root.id, sorted(people), NOW, expected=None)
         self.people[root.id] = people
 
     def expected(self, scope: Scope, narrow: SessionFilter) -> list[SessionId]:

@@ -48,6 +48,8 @@ def readable_messages(
     if not decide(world, request).allowed:
         return None
     joined = [one.joined_after for one in takes_part(world, there, person)]
+    if not joined and whose_of(world, there, person) == "own" and not is_private(world, there):
+        return []  # the owner of a shared session takes part in it; one who does not fails closed
     after = min(joined, default=0)
     found = [
         message

@@ -204,6 +204,7 @@ STORES: dict[type, tuple[str, ...]] = {
         "participants",
         "set_title",
         "set_participants",
+        "set_title_and_participants",
         "set_owner",
         "archive",
         "reset",

@@ -504,9 +504,9 @@ async def test_a_session_that_goes_in_the_middle_of_a_change_is_missing(
     assert facts is not None
     set_title = store.set_title
 
-    async def overtaken(tenant: TenantId, session: SessionId, title: str | None) -> Any:
-        await store.delete(tenant, session)
-        return await set_title(tenant, session, title)
+    async def overtaken(tenant: TenantId, session: SessionId, title: str | None, **expected: Any) -> Any:
+        await store.delete(tenant, session, expected=None)
+        return await set_title(tenant, session, title, **expected)
 
     monkeypatch.setattr(store, "set_title", overtaken)
 
@@ -521,7 +521,7 @@ async def test_a_creation_that_is_overtaken_says_so(home: House, monkeypatch: py
 
     async def after_the_parent(session: Session, people: Sequence[ProfileId]) -> SessionFacts:
         assert session.parent is not None
-        await store.delete(home.tenant, session.parent)
+        await store.delete(home.tenant, session.parent, expected=None)
         return await making(session, people)
 
     async def after_somebody_else(session: Session, people: Sequence[ProfileId]) -> SessionFacts:
@@ -529,7 +529,7 @@ async def test_a_creation_that_is_overtaken_says_so(home: House, monkeypatch: py
         try:
             return await making(session, people)
         finally:
-            await store.delete(home.tenant, session.id)
+            await store.delete(home.tenant, session.id, expected=None)
 
     monkeypatch.setattr(store, "create", after_the_parent)
     orphan = await create(home, "alice", kind="subagent", parent=parent)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from gateway.model import OUTSIDE, Chat, Kind, Origin, Participant, Relation, SessionFacts, Whose
+from gateway.model import ABOVE_ALL_MESSAGES, OUTSIDE, Chat, Kind, Origin, Participant, Relation, SessionFacts, Whose
 from gateway.policy.relations import answering_agent, chat_of, readable_after, relation_of, whose_of
 from tests.cast import BEGAN, FLIGHT, HOTEL, child, profile_id, root
 
@@ -74,10 +76,13 @@ def test_whatever_is_not_private_counts_as_a_group() -> None:
 
 
 def test_who_joins_later_reads_from_their_joining_on() -> None:
-    """Design section 6. Whoever is no participant reads by a row that allows `any`, and from the first message."""
+    """Design section 6. Whoever is no participant reads by a row that allows `any`, and from the first message; the
+    owner of a shared session who does not take part has fallen out of it in some way, and reads nothing."""
     late = Participant(profile=profile_id("carol"), joined_after=41, joined_at=BEGAN)
     team = SessionFacts(session=TEAM.session, participants=(*TEAM.participants, late))
 
     assert readable_after(team, profile_id("bob")) == 0
     assert readable_after(team, profile_id("carol")) == 41
     assert readable_after(team, profile_id("dana")) == 0
+    assert readable_after(replace(MINE, participants=()), MINE.session.owner) == 0
+    assert readable_after(replace(TEAM, participants=()), TEAM.session.owner) == ABOVE_ALL_MESSAGES

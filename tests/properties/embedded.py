@@ -17,6 +17,7 @@ from typing import Any
 import httpx2
 
 from gateway.app import Gateway, compose, create_app
+from gateway.backends.sql.tables import participants
 from gateway.errors import Unauthenticated
 from gateway.identity.access_tokens import mint
 from gateway.keys import new_id
@@ -32,6 +33,7 @@ from gateway.model import (
     ProfileId,
     Resource,
     SessionFacts,
+    SessionId,
     TenantId,
 )
 from gateway.policy.relations import origin_of
@@ -86,9 +88,16 @@ class Embedded:
             transcripts=there.transcripts,
             policies=there.policies,
             folder=lambda tenant, agent: root / tenant / agent,
+            leave=self._leave,
         )
         await put_world(world, stores, self._equip)
         self._worlds |= {tenant.name: world for tenant in world.tenants}
+
+    async def _leave(self, tenant: TenantId, session: SessionId, person: ProfileId) -> None:
+        row = (participants.c.tenant == tenant) & (participants.c.root == session) & (participants.c.profile == person)
+        await self._gateway.stores.database.write(
+            lambda connection: connection.execute(participants.delete().where(row))
+        )
 
     async def _equip(self, person: Person) -> None:
         tenant, profile = TenantId(person.tenant), ProfileId(person.id)

@@ -67,7 +67,7 @@ async def test_a_session_is_looked_up_once_until_something_changes(store: Held) 
     assert len(store.looked_up) == 6
     assert directory.store is store
 
-    await directory.change(desk.session, store.archive(ACME, desk.session.id, BEGAN))
+    await directory.change(desk.session, store.archive(ACME, desk.session.id, BEGAN, expected=None))
     renamed = await directory.find(ACME, desk.session.key)
     await directory.find(ACME, below.session.id)
     await directory.find(ACME, other.session.id)
@@ -102,7 +102,7 @@ async def test_an_answer_that_was_read_while_something_changed_is_not_kept(store
 
     async def changes() -> None:
         if change == "archive":
-            await directory.change(desk.session, store.archive(ACME, desk.session.id, BEGAN))
+            await directory.change(desk.session, store.archive(ACME, desk.session.id, BEGAN, expected=None))
         elif change == "create":
             await directory.create(store.create(root("new", "bob").session, [profile_id("bob")]))
         elif change == "message":

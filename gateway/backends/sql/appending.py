@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, or_, select
+from sqlalchemy import Connection, bindparam, exists, or_, select
 
 from gateway.backends.sql.folding import fold
-from gateway.backends.sql.tables import messages, sessions, tenants
+from gateway.backends.sql.prepared import Prepared
+from gateway.backends.sql.tables import messages, participants, sessions, tenants
 from gateway.model import Message, SessionId, TenantId
 from gateway.ports import MessageDraft
 
@@ -19,6 +20,18 @@ _Place = tuple[TenantId, SessionId]
 
 _OPEN = select(sessions.c.incarnation).where(
     sessions.c.tenant == bindparam("of"), sessions.c.id == bindparam("name"), sessions.c.archived_at.is_(None)
+)
+_takes_part = exists().where(
+    participants.c.tenant == sessions.c.tenant,
+    participants.c.root == sessions.c.root,
+    participants.c.profile == bindparam("person"),
+)
+_MEMBER = Prepared(
+    select(sessions.c.id).where(
+        sessions.c.tenant == bindparam("of"),
+        sessions.c.id == bindparam("name"),
+        or_(sessions.c.owner == bindparam("person"), _takes_part),
+    )
 )
 _COUNT = (
     tenants.update()
@@ -38,17 +51,34 @@ _TOUCH = (
 
 
 def append_all(drafts: Sequence[Draft], connection: Connection) -> list[Message | None]:
-    """The stored message of each draft; None where its session is gone, archived, or another incarnation by now."""
+    """The stored message of each draft; None where its session is gone, archived, or another incarnation by now,
+    or where it is from a member who has left since."""
     open_now = _incarnations({(tenant, draft.session) for tenant, draft in drafts}, connection)
-    accepted = [draft for draft in drafts if open_now.get((draft[0], draft[1].session)) == draft[1].incarnation]
+    accepted = [
+        (tenant, draft)
+        for tenant, draft in drafts
+        if open_now.get((tenant, draft.session)) == draft.incarnation and _may_write(tenant, draft, connection)
+    ]
     numbers = _take_numbers(Counter(tenant for tenant, _ in accepted), connection)
     stored: dict[int, Message] = {}
     for tenant, draft in accepted:
-        stored[id(draft)] = Message(number=numbers[tenant], **asdict(draft))
+        stored[id(draft)] = _numbered(draft, numbers[tenant])
         numbers[tenant] += 1
     if accepted:
         _insert(accepted, stored, connection)
     return [stored.get(id(draft)) for _, draft in drafts]
+
+
+def _may_write(tenant: TenantId, draft: MessageDraft, connection: Connection) -> bool:
+    if not draft.from_member:
+        return True
+    return bool(_MEMBER.rows(connection, of=tenant, name=draft.session, person=draft.sender))
+
+
+def _numbered(draft: MessageDraft, number: int) -> Message:
+    fields = asdict(draft)
+    del fields["from_member"]
+    return Message(number=number, **fields)
 
 
 def _incarnations(places: set[_Place], connection: Connection) -> dict[_Place, int]:

@@ -18,6 +18,8 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    case,
+    false,
     func,
     select,
     union_all,
@@ -27,7 +29,7 @@ from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.scopes import ME, TENANT, Rights, Walk, parameters, walks
 from gateway.backends.sql.session_rows import COLUMNS
 from gateway.backends.sql.tables import messages, participants, sessions
-from gateway.model import Scope, SessionId, TenantId
+from gateway.model import ABOVE_ALL_MESSAGES, Scope, SessionId, TenantId
 from gateway.ports import SessionFilter
 
 MESSAGE_COLUMNS: tuple[Column[Any], ...] = tuple(
@@ -96,8 +98,10 @@ def _newest(walk: Walk, words: int, one_session: bool) -> Select[Any]:
 
 
 def _joined_after() -> ColumnElement[int]:
-    """Who takes part reads from their joining on; who reads by a row for `any` reads from the first message."""
+    """As `policy/relations.readable_after`: who takes part reads from their joining on; a private session's owner, and
+    who reads by a row for `any`, from the first message; a shared one's owner who does not take part reads nothing."""
     joined = select(participants.c.joined_after).where(
         participants.c.tenant == TENANT, participants.c.root == sessions.c.root, participants.c.profile == ME
     )
-    return func.coalesce(joined.scalar_subquery(), 0)
+    owns_shared = and_(sessions.c.owner == ME, sessions.c.private == false())
+    return func.coalesce(joined.scalar_subquery(), case((owns_shared, ABOVE_ALL_MESSAGES), else_=0))

@@ -37,6 +37,21 @@ def facts_of(tenant: TenantId, session: SessionId, connection: Connection) -> Se
     return find_facts(tenant, session, connection) if session.startswith("ses_") else None
 
 
+def is_as_authorised(expected: SessionFacts, connection: Connection) -> bool:
+    """Whether all that a permit was decided by still holds: owner, incarnation, archive, and who takes part since when.
+
+    Asked in the transaction that writes, so that a request in flight can't undo what was answered meanwhile.
+    """
+    now = facts_of(expected.session.tenant, expected.session.id, connection)
+    return now is not None and _decided_by(now) == _decided_by(expected)
+
+
+def _decided_by(facts: SessionFacts) -> tuple[object, ...]:
+    session = facts.session
+    people = frozenset((one.profile, one.joined_after) for one in facts.participants)
+    return session.owner, session.incarnation, session.archived_at, people
+
+
 def participants_of(tenant: TenantId, root: SessionId, connection: Connection) -> tuple[Participant, ...]:
     """Who takes part in a root, in the order of their joining."""
     return tuple(

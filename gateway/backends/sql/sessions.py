@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Connection, func, literal
 
@@ -12,11 +13,12 @@ from gateway.backends.sql import cursors, trees
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.folding import fold
 from gateway.backends.sql.listing import Listings
-from gateway.backends.sql.session_rows import facts_of, find_facts, participants_of, session_of
+from gateway.backends.sql.session_rows import facts_of, find_facts, is_as_authorised, participants_of, session_of
 from gateway.backends.sql.tables import Instant, sessions
 from gateway.model import Participant, ProfileId, Scope, Session, SessionFacts, SessionId, TenantId
 from gateway.ports import Page, SessionFilter
 
+ResultT = TypeVar("ResultT")
 _CURSOR = "sessions"
 _KEY_TAKEN = "There is a session under this key already, or no such tenant."
 
@@ -60,41 +62,84 @@ class SqlSessions:
 
         return await self._database.read(work)
 
-    async def set_title(self, tenant: TenantId, session: SessionId, title: str | None) -> SessionFacts | None:
-        """Renames; None where there is no such session."""
-        folded = None if title is None else fold(title)
-        return await self._change(tenant, session, {"title": title, "title_folded": folded})
+    async def set_title(
+        self, tenant: TenantId, session: SessionId, title: str | None, *, expected: SessionFacts | None
+    ) -> SessionFacts | None:
+        """Renames; None where there is no such session, or not as expected."""
+        return await self._write_as(expected, partial(_update, tenant, session, _title(title)))
 
     async def set_participants(
-        self, tenant: TenantId, root: SessionId, people: Sequence[ProfileId], now: datetime
+        self,
+        tenant: TenantId,
+        root: SessionId,
+        people: Sequence[ProfileId],
+        now: datetime,
+        *,
+        expected: SessionFacts | None,
     ) -> SessionFacts | None:
-        """Those who stay keep their joining; new ones join now; the rest leave."""
-        return await self._database.write(partial(trees.replace_participants, tenant, root, people, now))
+        """Those who stay keep their joining; new ones join now; the rest leave. Raises Conflict without the owner."""
+        return await self._write_as(expected, partial(trees.replace_participants, tenant, root, people, now))
+
+    async def set_title_and_participants(
+        self,
+        tenant: TenantId,
+        root: SessionId,
+        title: str | None,
+        people: Sequence[ProfileId],
+        now: datetime,
+        *,
+        expected: SessionFacts | None,
+    ) -> SessionFacts | None:
+        """Both in one transaction, or neither."""
+
+        def work(connection: Connection) -> SessionFacts | None:
+            changed = trees.replace_participants(tenant, root, people, now, connection)
+            return changed and _update(tenant, root, _title(title), connection)
+
+        return await self._write_as(expected, work)
 
     async def set_owner(
-        self, tenant: TenantId, root: SessionId, owner: ProfileId, now: datetime
+        self, tenant: TenantId, root: SessionId, owner: ProfileId, now: datetime, *, expected: SessionFacts | None
     ) -> SessionFacts | None:
         """Reassigns the whole tree; a new owner who did not take part joins now."""
-        return await self._database.write(partial(trees.reassign, tenant, root, owner, now))
+        return await self._write_as(expected, partial(trees.reassign, tenant, root, owner, now))
 
-    async def archive(self, tenant: TenantId, session: SessionId, now: datetime) -> SessionFacts | None:
+    async def archive(
+        self, tenant: TenantId, session: SessionId, now: datetime, *, expected: SessionFacts | None
+    ) -> SessionFacts | None:
         """Archives; repeating it keeps the first time."""
         first = func.coalesce(sessions.c.archived_at, literal(now, Instant()))
-        return await self._change(tenant, session, {"archived_at": first})
+        return await self._write_as(expected, partial(_update, tenant, session, {"archived_at": first}))
 
-    async def reset(self, tenant: TenantId, session: SessionId) -> SessionFacts | None:
+    async def reset(
+        self, tenant: TenantId, session: SessionId, *, expected: SessionFacts | None
+    ) -> SessionFacts | None:
         """Starts the next incarnation, which is not archived; id, key and lineage stay."""
         values = {"incarnation": sessions.c.incarnation + 1, "archived_at": None, "last_message_at": None}
-        return await self._change(tenant, session, values)
+        return await self._write_as(expected, partial(_update, tenant, session, values))
 
-    async def delete(self, tenant: TenantId, session: SessionId) -> int:
+    async def delete(self, tenant: TenantId, session: SessionId, *, expected: SessionFacts | None) -> int:
         """Removes the session, its descendants and their transcripts; how many sessions went."""
-        return await self._database.write(partial(trees.remove, tenant, session))
+        return await self._write_as(expected, partial(trees.remove, tenant, session)) or 0
 
-    async def _change(self, tenant: TenantId, session: SessionId, values: dict[str, object]) -> SessionFacts | None:
-        def work(connection: Connection) -> SessionFacts | None:
-            mine = (sessions.c.tenant == tenant) & (sessions.c.id == session)
-            connection.execute(sessions.update().where(mine).values(values))
-            return facts_of(tenant, session, connection)
+    async def _write_as(self, expected: SessionFacts | None, work: Callable[[Connection], ResultT]) -> ResultT | None:
+        """What `work` writes; None, and nothing written, where the session is no longer as it was authorised."""
 
-        return await self._database.write(work)
+        def guarded(connection: Connection) -> ResultT | None:
+            if expected is not None and not is_as_authorised(expected, connection):
+                return None
+            return work(connection)
+
+        return await self._database.write(guarded)
+
+
+def _title(title: str | None) -> dict[str, object]:
+    return {"title": title, "title_folded": None if title is None else fold(title)}
+
+
+def _update(
+    tenant: TenantId, session: SessionId, values: Mapping[str, object], connection: Connection
+) -> SessionFacts | None:
+    mine = (sessions.c.tenant == tenant) & (sessions.c.id == session)
+    connection.execute(sessions.update().where(mine).values(dict(values)))
+    return facts_of(tenant, session, connection)

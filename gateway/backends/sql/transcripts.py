@@ -43,8 +43,8 @@ class SqlTranscripts:
 
     async def append(self, tenant: TenantId, draft: MessageDraft) -> Message | None:
         """Durable when it returns, and the session's `last_message_at` with it. None where the session is gone,
-        archived, or another incarnation by now. Raises Conflict for an id that is taken, Invalid for a text that
-        can't be stored."""
+        archived, or another incarnation by now, or where a draft is from a member who no longer is one. Raises
+        Conflict for an id that is taken, Invalid for a text that can't be stored."""
         one = _Waiting(tenant, draft)
         self._waiting.append(one)
         if self._writing is None or self._writing.done():

@@ -68,9 +68,12 @@ def membership_rows(session: Session, people: Collection[ProfileId]) -> list[dic
 def replace_participants(
     tenant: TenantId, root: SessionId, people: Sequence[ProfileId], now: datetime, connection: Connection
 ) -> SessionFacts | None:
-    """Those who stay keep their joining; new ones join now; the rest leave."""
-    if not _is_root(tenant, root, connection):
+    """Those who stay keep their joining; new ones join now; the rest leave. Raises Conflict without the owner."""
+    owner = _owner_of_root(tenant, root, connection)
+    if owner is None:
         return None
+    if owner not in people:
+        raise Conflict("The owner takes part as long as they own it. Give it to somebody else first.")
     before = {one.profile for one in participants_of(tenant, root, connection)}
     left, new = before - set(people), [person for person in dict.fromkeys(people) if person not in before]
     leaving = (participants.c.tenant == tenant) & (participants.c.root == root) & participants.c.profile.in_(left)
@@ -84,8 +87,7 @@ def reassign(
     tenant: TenantId, root: SessionId, owner: ProfileId, now: datetime, connection: Connection
 ) -> SessionFacts | None:
     """Gives the whole tree to `owner`, who joins now if they did not take part."""
-    mine = (sessions.c.tenant == tenant) & (sessions.c.id == root)
-    before = connection.scalar(select(sessions.c.owner).where(mine, sessions.c.root == root))
+    before = _owner_of_root(tenant, root, connection)
     if before is None:
         return None
     if owner not in {one.profile for one in participants_of(tenant, root, connection)}:
@@ -110,11 +112,11 @@ def _owner_of_tree(session: Session, connection: Connection) -> ProfileId:
     return ProfileId(owner)
 
 
-def _is_root(tenant: TenantId, session: SessionId, connection: Connection) -> bool:
-    query = select(sessions.c.id).where(
+def _owner_of_root(tenant: TenantId, session: SessionId, connection: Connection) -> str | None:
+    query = select(sessions.c.owner).where(
         sessions.c.tenant == tenant, sessions.c.id == session, sessions.c.root == session
     )
-    return connection.scalar(query) is not None
+    return connection.scalar(query)
 
 
 def _join(
