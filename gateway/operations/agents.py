@@ -62,7 +62,7 @@ class AgentOperations:
             summary="Shows one agent.",
             action=Action.READ,
             family=FAMILY,
-            find=_find,
+            find=_find_agent,
             run=self._run_show,
         )
         self.add: AnyOperation = Operation(
@@ -70,8 +70,9 @@ class AgentOperations:
             summary="Adds an agent, with a new workspace or an existing folder.",
             action=Action.EDIT,
             family=FAMILY,
-            find=_find,
+            find=_find_agent,
             run=self._run_add,
+            details=_details,
             effect=True,
             raises_epoch=True,
         )
@@ -123,3 +124,12 @@ def _agent(permit: Permit[FunctionTarget], body: AgentBody, timezones: Collectio
 
 async def _find(turn: Turn, _arguments: object) -> FunctionTarget:
     return function(turn, Resource.ADMIN_AGENTS)
+
+
+async def _find_agent(turn: Turn, arguments: AgentBody | OfAgent) -> FunctionTarget:
+    name = arguments.agent if isinstance(arguments, OfAgent) else arguments.name
+    return function(turn, Resource.ADMIN_AGENTS, name)
+
+
+async def _details(_permit: Permit[FunctionTarget], _turn: Turn, body: AgentBody) -> dict[str, object]:
+    return {"workspace": body.workspace or body.name, "timezone": body.timezone}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from gateway.model import ANY_AGENT, Resource, Whose
+from collections.abc import Iterable
+
+from gateway.model import ANY_AGENT, Resource, RoleAssignment, Whose
 from gateway.policy.relations import origin_of, whose_of
 from gateway.policy.targets import FunctionTarget, MissingTarget, SessionTarget
 from gateway.sessions.conversations import Conversations
 from gateway.turn import Turn
+
+LONGEST_NAME = 200  # a reference in a path is whatever somebody sent
+MOST_DETAILS = 100
 
 
 async def session(conversations: Conversations, turn: Turn, reference: str) -> SessionTarget | MissingTarget:
@@ -24,7 +29,18 @@ async def session(conversations: Conversations, turn: Turn, reference: str) -> S
     return SessionTarget(facts)
 
 
-def function(turn: Turn, resource: Resource, agent: str | None = None) -> FunctionTarget:
-    """A function of the gateway, on one agent or on none in particular."""
-    known = turn.agent(agent) if agent is not None else None
-    return FunctionTarget(turn.tenant, resource, turn.operation, known.name if known else ANY_AGENT)
+def function(turn: Turn, resource: Resource, name: str | None = None) -> FunctionTarget:
+    """A function of the gateway. `name` is what the audit calls its target: who or what is changed."""
+    return FunctionTarget(turn.tenant, resource, turn.operation if name is None else name[:LONGEST_NAME])
+
+
+def few(values: Iterable[str]) -> list[str]:
+    """`values` for the audit, which keeps every record: so many, and how many more there were."""
+    everything = list(values)
+    more = len(everything) - MOST_DETAILS
+    return everything if more <= 0 else [*everything[:MOST_DETAILS], f"and {more} more"]
+
+
+def role_names(held: Iterable[RoleAssignment]) -> list[str]:
+    """Roles as they are written on the command line: `member`, `supervisor@flight`."""
+    return few(one.role if one.agent == ANY_AGENT else f"{one.role}@{one.agent}" for one in held)

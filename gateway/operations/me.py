@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gateway.identity.tokens import AccessTokens
 from gateway.model import AccessToken, Action, Agent, Requester, Resource
 from gateway.operations.found import function
-from gateway.operations.people import NewToken, TokenBody, make_token
+from gateway.operations.people import NewToken, TokenBody, make_token, token_details
 from gateway.policy.permit import Permit
 from gateway.policy.targets import FunctionTarget
 from gateway.ports import Page
@@ -62,8 +62,9 @@ class MyOperations:
             summary="Makes an access token; its secret is shown once.",
             action=Action.EDIT,
             family=FAMILY,
-            find=_find,
+            find=_find_me,
             run=self._run_create_token,
+            details=token_details,
             effect=True,
             raises_epoch=True,
         )
@@ -72,7 +73,7 @@ class MyOperations:
             summary="Ends one of your access tokens at once.",
             action=Action.EDIT,
             family=FAMILY,
-            find=_find,
+            find=_find_token,
             run=self._run_revoke_token,
             effect=True,
             raises_epoch=True,
@@ -94,6 +95,14 @@ class MyOperations:
 
 async def _find(turn: Turn, _arguments: object) -> FunctionTarget:
     return function(turn, Resource.GATEWAY)
+
+
+async def _find_me(turn: Turn, _body: TokenBody) -> FunctionTarget:
+    return function(turn, Resource.GATEWAY, turn.requester.profile.id)
+
+
+async def _find_token(turn: Turn, arguments: OfToken) -> FunctionTarget:
+    return function(turn, Resource.GATEWAY, arguments.token)
 
 
 async def _run_show(permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> Requester:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from gateway.errors import NotFound
 from gateway.identity.people import People
 from gateway.identity.tokens import AccessTokens
 from gateway.model import AccessToken, Action, AgentName, Identity, Profile, ProfileId, Resource, RoleAssignment
-from gateway.operations.found import function
+from gateway.operations.found import LONGEST_NAME, few, function, role_names
 from gateway.policy.permit import Permit
 from gateway.policy.targets import FunctionTarget
 from gateway.ports import Identities, Page
@@ -111,36 +111,41 @@ class PeopleOperations:
         self._identities = identities
         self.list = _operation("people.list", "Lists the people.", Action.READ, self._run_list)
         self.show = _operation("people.show", "Shows one person.", Action.READ, self._run_show)
-        self.add = _operation("people.add", "Adds a person.", Action.EDIT, self._run_add, changes=True)
+        self.add = _operation("people.add", "Adds a person.", Action.EDIT, self._run_add, _add_details)
         self.change = _operation(
             "people.change",
             "Changes name, emails or whether they may sign in.",
             Action.EDIT,
             self._run_change,
-            changes=True,
+            self._change_details,
         )
         self.disable = _operation(
             "people.disable",
             "Ends a person's access; nothing of theirs is removed.",
             Action.EDIT,
             self._run_disable,
-            changes=True,
+            _disable_details,
         )
         self.set_roles = _operation(
-            "people.roles", "Replaces the roles given by hand.", Action.EDIT, self._run_set_roles, changes=True
+            "people.roles", "Replaces the roles given by hand.", Action.EDIT, self._run_set_roles, self._role_details
         )
-        self.link = _operation("people.link", "Links a sign-in.", Action.EDIT, self._run_link, changes=True)
-        self.unlink = _operation("people.unlink", "Unlinks a sign-in.", Action.EDIT, self._run_unlink, changes=True)
+        self.link = _operation("people.link", "Links a sign-in.", Action.EDIT, self._run_link, _link_details)
+        self.unlink = _operation("people.unlink", "Unlinks a sign-in.", Action.EDIT, self._run_unlink, _link_details)
         self.create_token = _operation(
             "people.tokens.create",
             "Makes an access token for a service.",
             Action.EDIT,
             self._run_create_token,
-            changes=True,
+            _create_token_details,
         )
         self.tokens = _operation("people.tokens.list", "Lists a profile's tokens.", Action.READ, self._run_tokens)
         self.revoke_token = _operation(
-            "people.tokens.revoke", "Ends a token at once.", Action.EDIT, self._run_revoke_token, changes=True
+            "people.tokens.revoke",
+            "Ends a token at once.",
+            Action.EDIT,
+            self._run_revoke_token,
+            _revoke_token_details,
+            find=_find_token,
         )
 
     async def _run_list(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: Listing) -> Page[Profile]:
@@ -196,6 +201,21 @@ class PeopleOperations:
     async def _run_revoke_token(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[str]) -> None:
         await self._tokens.revoke(permit.requester, ProfileId(arguments.profile), arguments.body)
 
+    async def _change_details(
+        self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[PersonPatch]
+    ) -> dict[str, object]:
+        asked = arguments.body.model_dump(exclude_none=True)
+        before = await self._identities.profile(permit.requester.tenant, ProfileId(arguments.profile))
+        was = {} if before is None else {field: getattr(before, field) for field in asked}
+        return {**_brief(asked), "before": _brief(was)}
+
+    async def _role_details(
+        self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[RolesBody]
+    ) -> dict[str, object]:
+        before = await self._identities.profile(permit.requester.tenant, ProfileId(arguments.profile))
+        roles = role_names(_roles(arguments.body.roles))
+        return {"roles": roles, "before": [] if before is None else role_names(before.roles)}
+
     async def _person(self, permit: Permit[FunctionTarget], profile: ProfileId) -> Person:
         tenant = permit.requester.tenant
         found = await self._identities.profile(tenant, profile)
@@ -218,23 +238,75 @@ async def make_token(
     return NewToken(secret, token)
 
 
+async def token_details(_permit: Permit[FunctionTarget], _turn: Turn, body: TokenBody) -> dict[str, object]:
+    """What a new token will be able to do and for how long, for the audit."""
+    scopes = "those of the credential" if body.scopes is None else few(sorted(body.scopes))
+    return {"name": body.name, "scopes": scopes, "expires_in_days": body.expires_in_days}
+
+
+async def _add_details(_permit: Permit[FunctionTarget], _turn: Turn, body: PersonBody) -> dict[str, object]:
+    roles = role_names(_roles(body.roles))
+    return {"name": body.name, "kind": body.kind, "emails": few(body.emails), "roles": roles}
+
+
+async def _disable_details(_permit: Permit[FunctionTarget], _turn: Turn, _of: OfPerson[None]) -> dict[str, object]:
+    return {"disabled": True}
+
+
+async def _link_details(_permit: Permit[FunctionTarget], _turn: Turn, of: OfPerson[IdentityBody]) -> dict[str, object]:
+    return {"identity": f"{of.body.issuer}#{of.body.subject}"}
+
+
+async def _create_token_details(
+    permit: Permit[FunctionTarget], turn: Turn, of: OfPerson[TokenBody]
+) -> dict[str, object]:
+    return await token_details(permit, turn, of.body)
+
+
+async def _revoke_token_details(_permit: Permit[FunctionTarget], _turn: Turn, of: OfPerson[str]) -> dict[str, object]:
+    return {"profile": of.profile[:LONGEST_NAME]}
+
+
+def _brief(fields: Mapping[str, Any]) -> dict[str, object]:
+    return {name: few(value) if isinstance(value, list | tuple) else value for name, value in fields.items()}
+
+
 def _operation(
-    name: str, summary: str, action: Action, run: Callable[..., Awaitable[object]], *, changes: bool = False
+    name: str,
+    summary: str,
+    action: Action,
+    run: Callable[..., Awaitable[object]],
+    details: Callable[..., Awaitable[dict[str, object]]] | None = None,
+    *,
+    find: Callable[..., Awaitable[FunctionTarget]] | None = None,
 ) -> AnyOperation:
+    """An operation on people; one that changes something has `details` for the audit."""
+    changes = details is not None
     return Operation(
         name=name,
         summary=summary,
         action=action,
         family=FAMILY,
-        find=_find,
+        find=find or _find,
         run=run,
+        details=details,
         effect=changes,
         raises_epoch=changes,
     )
 
 
-async def _find(turn: Turn, _arguments: object) -> FunctionTarget:
-    return function(turn, Resource.ADMIN_PEOPLE)
+async def _find(turn: Turn, arguments: OfPerson[Any] | PersonBody | Listing) -> FunctionTarget:
+    match arguments:
+        case OfPerson():
+            return function(turn, Resource.ADMIN_PEOPLE, arguments.profile)
+        case PersonBody():
+            return function(turn, Resource.ADMIN_PEOPLE, f"new {arguments.kind}")
+        case _:
+            return function(turn, Resource.ADMIN_PEOPLE)
+
+
+async def _find_token(turn: Turn, arguments: OfPerson[str]) -> FunctionTarget:
+    return function(turn, Resource.ADMIN_PEOPLE, arguments.body)
 
 
 def _roles(bodies: list[RoleBody]) -> tuple[RoleAssignment, ...]:

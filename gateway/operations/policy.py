@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
@@ -81,16 +82,14 @@ class PolicyOperations:
     def _operation(
         self, name: str, summary: str, action: Action, run: Callable[..., Awaitable[object]], *, changes: bool = False
     ) -> AnyOperation:
-        async def find(turn: Turn, _arguments: object) -> FunctionTarget:
-            return function(turn, Resource.ADMIN_POLICY)
-
         return Operation(
             name=name,
             summary=summary,
             action=action,
             family=FAMILY,
-            find=find,
+            find=_find,
             run=run,
+            details=_details if changes else None,
             effect=changes,
             raises_epoch=changes,
         )
@@ -142,6 +141,26 @@ def _check(text: str) -> None:
     faults = publishable(parse(text))
     if faults:
         raise Invalid(faults)
+
+
+async def _find(turn: Turn, arguments: PublishBody | OfVersion | Versions | None) -> FunctionTarget:
+    """Named for the version that it will be, or that it goes back to."""
+    match arguments:
+        case PublishBody():
+            return function(turn, Resource.ADMIN_POLICY, f"version {arguments.base_version + 1}")
+        case OfVersion():
+            return function(turn, Resource.ADMIN_POLICY, f"version {arguments.version}")
+        case _:
+            return function(turn, Resource.ADMIN_POLICY)
+
+
+async def _details(
+    _permit: Permit[FunctionTarget], _turn: Turn, arguments: PublishBody | OfVersion
+) -> dict[str, object]:
+    if isinstance(arguments, OfVersion):
+        return {"rolled_back_to": arguments.version}
+    digest = hashlib.sha256(arguments.text.encode(errors="surrogatepass")).hexdigest()
+    return {"base_version": arguments.base_version, "sha256": digest}
 
 
 def _author(requester: Requester) -> str:

@@ -23,6 +23,8 @@ class CallTool:
         self, permit: Permit[Target], turn: Turn, operation: AnyOperation, arguments: object, trail: Trail
     ) -> object:
         """What the operation returns. Raises Unavailable, and runs nothing, where the intent can't be written."""
+        if operation.details is not None:
+            trail.details[permit.decision.id] = await operation.details(permit, turn, arguments)
         if operation.effect:
             await self._intent(trail)
         result = await operation.run(permit, turn, arguments)

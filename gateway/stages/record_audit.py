@@ -40,6 +40,7 @@ class Trail:
     epoch: int = 0
     decisions: list[Decision] = field(default_factory=list)
     written: int = 0  # how many of `decisions` are on disk already
+    details: dict[str, dict[str, object]] = field(default_factory=dict)  # by decision: what its effect will change
     denied: bool = False  # the request ended in a refusal that the caller sees as a result
 
     def decided(self, decision: Decision) -> None:
@@ -150,6 +151,7 @@ def _decision(trail: Trail, decision: Decision, now: datetime) -> AuditRecord:
         target=decision.target,
         rule=verdict.rule,
         decision=decision.id,
+        details=trail.details.get(decision.id, {}),
     )
 
 

@@ -80,6 +80,7 @@ async def test_a_decision_keeps_everything_it_was_made_of(home: House) -> None:
         "rule": None,
         "epoch": int(refused.headers["gateway-epoch"]),
         "decision": refused.headers["gateway-decision"],
+        "details": {},
         "surface": "rest",
     }
     assert one["principal"].startswith("access_token:tok_")
@@ -327,3 +328,84 @@ async def test_what_cannot_be_read_is_recorded_under_the_name_of_its_route(home:
 
     named = [one.record.operation for one in await home.audit() if one.record.kind == "access"][-4:]
     assert named == ["tools.call", "tools.call", "sessions.patch", "memory_get"]
+
+
+async def test_the_intent_of_a_change_names_whom_it_changes_and_to_what(home: House) -> None:
+    """Design section 12: "who made bob a supervisor?" is answered by the audit alone, and before it was done."""
+    group = await home.open("alice", "group", participants=[home.id("bob")])
+    bob, people = home.id("bob"), "/v1/admin/people"
+    identity = {"issuer": "https://id.example", "subject": "b-2"}
+    more = [{"role": "member"}, {"role": "supervisor", "agent": "flight"}]
+    robot = {"name": "robot", "kind": "service", "emails": ["r@example.com"], "roles": [{"role": "member"}]}
+    added = (await home.post("olga", people, robot)).json()["id"]
+    token = (await home.post("olga", f"{people}/{added}/tokens", {"name": "t", "scopes": ["session"]})).json()
+    mine = (await home.post("bob", "/v1/me/tokens", {"name": "laptop"})).json()
+    policy = (await home.get("olga", "/v1/admin/policy")).json()
+    publish = {"text": policy["text"], "base_version": policy["version"], "comment": "the same"}
+    steps: list[tuple[str, str, str, object, str, dict[str, object]]] = [
+        ("olga", "PUT", f"{people}/{bob}/roles", {"roles": more}, bob, {"before": ["member"]}),
+        ("olga", "POST", f"{people}/{bob}/identities", identity, bob, {"identity": "https://id.example#b-2"}),
+        ("olga", "DELETE", f"{people}/{bob}/identities", identity, bob, {"identity": "https://id.example#b-2"}),
+        ("erin", "PATCH", f"{people}/{bob}", {"name": "Bobby"}, bob, {"name": "Bobby", "before": {"name": "bob"}}),
+        ("olga", "PATCH", f"{people}/{bob}", {"emails": []}, bob, {"before": {"emails": ["bob@example.com"]}}),
+        ("erin", "PATCH", f"{people}/prf_none", {"disabled": True}, "prf_none", {"disabled": True, "before": {}}),
+        ("erin", "PUT", f"{people}/prf_none/roles", {"roles": []}, "prf_none", {"roles": [], "before": []}),
+        ("olga", "DELETE", f"{people}/{added}/tokens/{token['id']}", None, token["id"], {"profile": added}),
+        ("bob", "DELETE", f"/v1/me/tokens/{mine['id']}", None, mine["id"], {}),
+        ("erin", "POST", "/v1/admin/agents", {"name": "hotel"}, "hotel", {"workspace": "hotel", "timezone": "UTC"}),
+        ("olga", "PUT", "/v1/admin/policy", publish, "version 2", {"base_version": 1}),
+        ("olga", "POST", "/v1/admin/policy/versions/1/rollback", {}, "version 1", {"rolled_back_to": 1}),
+        (
+            "alice",
+            "PATCH",
+            f"/v1/sessions/{group}",
+            {"participants": [home.id("alice"), home.id("carol")]},
+            group,
+            {"participants": sorted([home.id("alice"), home.id("carol")]), "before": sorted([home.id("alice"), bob])},
+        ),
+        (
+            "alice",
+            "PUT",
+            f"/v1/sessions/{group}/owner",
+            {"profile": home.id("carol")},
+            group,
+            {"owner": home.id("carol"), "before": home.id("alice")},
+        ),
+        ("erin", "DELETE", f"{people}/{bob}", None, bob, {"disabled": True}),
+    ]
+    for who, method, path, body, target, details in steps:
+        answer = await home.send(who, method, path, body)
+        assert answer.status_code < 300 or "prf_none" in path, (path, answer.text)
+        found = [one.record for one in await home.audit(decision=answer.headers["gateway-decision"], kind="decision")]
+        assert [one.target for one in found] == [target], path
+        assert found[0].details | details == found[0].details, (path, found[0].details)
+
+    written = [one.record for one in await home.audit(kind="decision")]
+    roles = next(one for one in written if one.operation == "people.roles" and one.target == bob)
+    assert roles.details["roles"] == ["member", "supervisor@flight"]
+    made = {one.operation: one for one in written if one.operation in ("people.add", "people.tokens.create")}
+    assert (made["people.add"].target, made["people.tokens.create"].target) == ("new service", added)
+    assert made["people.add"].details["roles"] == ["member"]
+    assert made["people.tokens.create"].details == {"name": "t", "scopes": ["session"], "expires_in_days": 90}
+    everything = repr(written)
+    assert not any(secret in everything for secret in (token["secret"], mine["secret"], policy["text"]))
+    shown = (await home.get("audrey", f"/v1/admin/audit?decision={roles.decision}&kind=decision")).json()["items"]
+    assert shown[0]["details"] == roles.details
+
+
+async def test_what_is_changed_is_named_in_few_words_however_much_was_sent(home: House) -> None:
+    """The audit is never emptied, so what one request can put into it is bounded."""
+    long = "x" * 5000
+    many = [f"prf_{number}" for number in range(150)]
+    group = await home.open("alice", "group")
+    refused = await home.send("erin", "PATCH", f"/v1/admin/people/{long}", {"name": "X"})
+    crowded = await home.send("alice", "PATCH", f"/v1/sessions/{group}", {"participants": many})
+
+    named, listed = [
+        (await home.audit(decision=answer.headers["gateway-decision"], kind="decision"))[0].record
+        for answer in (refused, crowded)
+    ]
+    assert named.target == "x" * 200
+    participants = listed.details["participants"]
+    assert isinstance(participants, list)
+    assert (len(participants), participants[-1]) == (101, "and 50 more")

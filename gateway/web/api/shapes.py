@@ -379,6 +379,7 @@ class AuditShape(TypedDict):
     rule: str | None
     epoch: int
     decision: str | None
+    details: dict[str, Any]
     surface: str
     hash: str
 
@@ -409,6 +410,7 @@ def record(stored: StoredRecord) -> AuditShape:
         "rule": one.rule,
         "epoch": one.epoch,
         "decision": one.decision,
+        "details": one.details,
         "surface": one.surface,
         "hash": stored.hash,
     }
