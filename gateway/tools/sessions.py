@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Literal, cast
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from gateway.errors import NotFound
 from gateway.model import (
@@ -25,12 +25,14 @@ from gateway.ports import SessionFilter
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.lineage import Creation, check
 from gateway.tools.arguments import Arguments
+from gateway.tools.one_each import OneEach
 from gateway.tools.registry import SESSIONS, Operation, Tool, tool
 from gateway.tools.transcript_limits import bounded, clipped
 from gateway.turn import Turn
 
 Limit = Annotated[int, Field(ge=1, le=200)]
 Word = Annotated[str, Field(min_length=1, max_length=512)]
+MOST_WORDS = 8  # each is looked for in every text
 KINDS = tuple(kind.value for kind in Kind)
 
 LIMITED = "Limited by policy: you see your own and shared sessions, and what they spawned."
@@ -57,10 +59,16 @@ class HistoryArguments(Arguments):
     include_tools: Annotated[bool, Field(alias="includeTools")] = False
 
 
+def _few_words(query: str) -> str:
+    if len(query.split()) > MOST_WORDS:
+        raise ValueError(f"Search for at most {MOST_WORDS} words.")
+    return query
+
+
 class SearchArguments(Arguments):
     """`sessions_search`."""
 
-    query: Word
+    query: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_few_words)]
     session_key: Annotated[Word | None, Field(alias="sessionKey")] = None
     limit: Limit = 20
 
@@ -85,6 +93,7 @@ class SessionTools:
 
     def __init__(self, conversations: Conversations) -> None:
         self._conversations = conversations
+        self._searching = OneEach("a search")
 
     def all(self) -> Sequence[Tool]:
         """The tools, in a fixed order."""
@@ -207,7 +216,8 @@ class SessionTools:
         target = permit.target
         within = target.facts.session if isinstance(target, SessionTarget) else None
         scope = turn.scope(Action.SEARCH) if within else cast("Permit[SessionsTarget]", permit)
-        hits = await self._conversations.search(scope, arguments.query, within=within, limit=arguments.limit)
+        with self._searching.turn_of(turn):
+            hits = await self._conversations.search(scope, arguments.query, within=within, limit=arguments.limit)
         result: dict[str, object] = {"results": [_hit(session, message) for session, message in hits]}
         if is_limited(scope.scope, len(turn.state.agents)):
             result["visibility"] = {"limited": True, "warning": LIMITED}

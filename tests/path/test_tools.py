@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import httpx2
@@ -39,10 +40,12 @@ def result(answer: httpx2.Response) -> dict[str, Any]:
             {"limit": 201, "messageLimit": 21, "activeMinutes": 0},
             {"limit", "messageLimit", "activeMinutes"},
         ),
-        ("sessions_list", {"limit": "5"}, {"limit"}),
+        ("sessions_list", {"limit": "5", "activeMinutes": 10**12}, {"limit", "activeMinutes"}),
         ("sessions_history", {}, {"sessionKey"}),
         ("sessions_history", {"sessionKey": "", "limit": 0}, {"sessionKey", "limit"}),
-        ("sessions_search", {"query": "x" * 513}, {"query"}),
+        ("sessions_search", {"query": "x" * 201}, {"query"}),
+        ("sessions_search", {"query": "a b c d e f g h i"}, {"query"}),
+        ("sessions_search", {"query": "\u00a8\u00af\u00b4\u00b8\u02d8\u02d9\u02da\u02db\u02dc"}, {"query"}),
         ("session_status", {"sessionKey": 5}, {"sessionKey"}),
         ("sessions_spawn", {"task": "", "label": ""}, {"task", "label"}),
         ("memory_get", {"path": "USER.md", "from": 0, "lines": 0}, {"from", "lines"}),
@@ -527,3 +530,25 @@ async def test_a_save_over_rest_is_of_the_agent_of_the_path(home: House) -> None
     for content in (None, 5, ["x"]):
         bad = await home.send("bob", "PUT", path, {"content": content}, headers={"If-Match": made.headers["etag"]})
         assert bad.status_code == 422
+
+
+async def test_a_person_has_one_search_at_a_time_and_keeps_nobody_else_from_theirs(home: House) -> None:
+    """Ours: each reads every text in reach, and one member is not to take all the store's readers."""
+    alices, bobs = await home.open("alice"), await home.open("bob")
+    await home.say("alice", alices, "oslo bag")
+    for who, session in (("alice", alices), ("bob", bobs)):  # from now on all but the search is known
+        assert (await home.tool(who, session, "sessions_search", query="oslo")).status_code == 200
+    over = threading.Event()
+    readers = [asyncio.ensure_future(home.gateway.stores.database.read(lambda _: over.wait(5))) for _ in range(4)]
+
+    two = [asyncio.ensure_future(home.tool("alice", alices, "sessions_search", query="oslo")) for _ in range(2)]
+    bob = asyncio.ensure_future(home.tool("bob", bobs, "sessions_search", query="oslo"))
+    done, waiting = await asyncio.wait(two, return_when=asyncio.FIRST_COMPLETED, timeout=5)
+    over.set()
+    await asyncio.gather(*readers)
+
+    refused, answered = (await done.pop()), (await waiting.pop())
+    assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (429, "rate_limited", "2")
+    assert len(result(answered)["results"]) == 1
+    assert (await bob).status_code == 200
+    assert (await home.tool("alice", alices, "sessions_search", query="oslo")).status_code == 200

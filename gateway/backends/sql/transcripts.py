@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from gateway.backends.sql import cursors, folding
 from gateway.backends.sql.appending import append_all
-from gateway.backends.sql.database import Database
+from gateway.backends.sql.database import Budget, Database
 from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.searching import MESSAGE_COLUMNS, Searches
 from gateway.backends.sql.session_rows import COLUMNS, session_of
@@ -22,6 +22,8 @@ from gateway.model import Message, Scope, Session, SessionId, TenantId
 from gateway.ports import MessageDraft, Page
 
 _CURSOR = "history"
+_MOST_WORDS = 8
+_SEARCHING = Budget(1.5, "That search takes too long. Narrow it: name one session, or words that fewer messages hold.")
 _TAKEN = "A message with this id is stored already."
 
 
@@ -73,16 +75,19 @@ class SqlTranscripts:
         self, tenant: TenantId, scope: Scope, query: str, *, session: SessionId | None, limit: int
     ) -> Sequence[tuple[Session, Message]]:
         """Messages in scope that hold every word of `query` (folded), newest first, each participant only from their
-        joining on, and only of each session's incarnation now. A query without a word finds nothing."""
+        joining on, and only of each session's incarnation now. A query without a word finds nothing. Raises Invalid for
+        more words than a search may have, Unavailable where it takes too long."""
         words = folding.words(query)
         if not words:
             return ()
+        if len(words) > _MOST_WORDS:  # of a few signs, folding makes many words
+            raise Invalid.of("query", "too_many_words", f"Search for at most {_MOST_WORDS} words.")
 
         def work(connection: Connection) -> list[tuple[Session, Message]]:
             rows = self._searches.rows(connection, tenant, scope, words, session=session, limit=limit)
             return [(session_of(row[: len(COLUMNS)]), _message(row[len(COLUMNS) :])) for row in rows]
 
-        return await self._database.read(work)
+        return await self._database.read(work, budget=_SEARCHING)
 
     async def _write_waiting(self) -> None:
         while self._waiting:
