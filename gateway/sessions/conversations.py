@@ -52,7 +52,7 @@ class Conversations:
         session = build(creation, self._clock.now())
         people = () if creation.parent else (creation.creator, *sorted(creation.participants - {creation.creator}))
         try:
-            return await self._directory.create(self._directory.store.create(session, people)), True
+            return await self._directory.create(session, self._directory.store.create(session, people)), True
         except Conflict:
             if not creation.opens_the_private_session and creation.name is None:
                 raise

@@ -1,16 +1,18 @@
 """Turns a session's key or id into its facts, from memory where nothing has changed since they were read.
 
 Every change of a session goes through here. An answer that was read while a change ran is used but not kept, so that a
-request in flight can't put the old facts back (design section 7, freshness).
+request in flight can't put the old facts back (design section 7, freshness). A change whose caller gives up goes on in
+the store; it is forgotten about when it really ends.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateway.keys import storage_key
 from gateway.model import Session, SessionFacts, SessionId, TenantId
@@ -28,6 +30,7 @@ class SessionDirectory:
         self._known: OrderedDict[str, SessionFacts | None] = OrderedDict()
         self._of_root: defaultdict[SessionId, set[str]] = defaultdict(set)
         self._generation = 0
+        self._changing: set[asyncio.Future[Any]] = set()  # the loop itself would not keep them
 
     @property
     def store(self) -> Sessions:
@@ -46,21 +49,21 @@ class SessionDirectory:
             self._keep(key, facts)
         return facts
 
-    async def create(self, creating: Awaitable[SessionFacts]) -> SessionFacts:
-        """Runs a creation; whoever was told that the key is free is told anew."""
-        facts = await creating
-        self._generation += 1
-        for reference in (facts.session.key, facts.session.id):
-            self._drop(storage_key(facts.session.tenant, reference))
-        return facts
+    async def create(self, session: Session, creating: Awaitable[SessionFacts]) -> SessionFacts:
+        """Runs the creation of `session`, to its end; whoever was told that the key is free is told anew. Where it is
+        taken, somebody was quicker: that is looked up anew too."""
+
+        def forget() -> None:
+            self._generation += 1
+            for reference in (session.key, session.id):
+                self._drop(storage_key(session.tenant, reference))
+
+        return await self._to_the_end(creating, forget)
 
     async def change(self, session: Session, changing: Awaitable[ChangeT]) -> ChangeT:
-        """Runs a change of a session; what is known of its whole tree is forgotten before it and after it."""
+        """Runs a change of a session, to its end; what is known of its whole tree is forgotten before and after."""
         self.forget_tree(session.root)
-        try:
-            return await changing
-        finally:
-            self.forget_tree(session.root)
+        return await self._to_the_end(changing, lambda: self.forget_tree(session.root))
 
     def spoken_in(self, session: Session, at: datetime) -> None:
         """A message was written: nothing about the session changes but when that was last."""
@@ -82,6 +85,20 @@ class SessionDirectory:
         self._generation += 1
         self._known.clear()
         self._of_root.clear()
+
+    async def _to_the_end(self, changing: Awaitable[ChangeT], forget: Callable[[], None]) -> ChangeT:
+        """What `changing` gives. A caller that is cancelled ends neither it nor the forgetting once it is done."""
+
+        def ended(change: asyncio.Future[ChangeT]) -> None:
+            self._changing.discard(change)
+            if not change.cancelled():
+                change.exception()  # read, for where nobody is there any more to be told
+            forget()
+
+        change = asyncio.ensure_future(changing)
+        self._changing.add(change)
+        change.add_done_callback(ended)  # before the shield's own, so that nobody is answered before it
+        return await asyncio.shield(change)
 
     def _keep(self, key: str, facts: SessionFacts | None) -> None:
         self._known[key] = facts

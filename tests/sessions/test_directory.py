@@ -14,6 +14,7 @@ from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.sessions import SqlSessions
 from gateway.backends.sql.tenants import SqlTenants
+from gateway.errors import Conflict, Unavailable
 from gateway.model import SessionFacts, TenantId
 from gateway.sessions.directory import SessionDirectory
 from tests.cast import ACME, BEGAN, child, person, profile_id, root
@@ -88,7 +89,7 @@ async def test_what_was_missing_is_found_once_it_is_made(store: Held) -> None:
     assert await directory.find(ACME, desk.session.key) is None
     assert len(store.looked_up) == 1
 
-    made = await directory.create(store.create(desk.session, [profile_id("alice")]))
+    made = await directory.create(desk.session, store.create(desk.session, [profile_id("alice")]))
 
     assert await directory.find(ACME, desk.session.key) == made
     assert await directory.find(TenantId("globex"), desk.session.key) is None
@@ -104,7 +105,8 @@ async def test_an_answer_that_was_read_while_something_changed_is_not_kept(store
         if change == "archive":
             await directory.change(desk.session, store.archive(ACME, desk.session.id, BEGAN, expected=None))
         elif change == "create":
-            await directory.create(store.create(root("new", "bob").session, [profile_id("bob")]))
+            new = root("new", "bob").session
+            await directory.create(new, store.create(new, [profile_id("bob")]))
         elif change == "message":
             directory.spoken_in(desk.session, BEGAN)
         else:
@@ -116,6 +118,71 @@ async def test_an_answer_that_was_read_while_something_changed_is_not_kept(store
         await directory.find(ACME, desk.session.key)
 
     assert store.looked_up == [desk.session.key] * 2
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_change_whose_caller_gives_up_goes_on_and_is_forgotten_about_when_it_ends(
+    store: Held, fails: bool
+) -> None:
+    """Ours: what is on its way to the disk can't be taken back, so what was read meanwhile is not kept."""
+    directory = SessionDirectory(store)
+    desk = await stored(store, root("desk", "alice"))
+    begun, disk = asyncio.Event(), asyncio.Event()
+
+    async def archive() -> SessionFacts | None:
+        begun.set()
+        await disk.wait()
+        archived = await store.archive(ACME, desk.session.id, BEGAN, expected=None)
+        if fails:
+            raise Unavailable("The disk is away.")
+        return archived
+
+    async with asyncio.timeout(PATIENCE_S):
+        change = asyncio.create_task(archive())
+        request = asyncio.create_task(directory.change(desk.session, change))
+        await begun.wait()
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        before = await directory.find(ACME, desk.session.key)
+        disk.set()
+        await asyncio.wait([change])
+        after = await directory.find(ACME, desk.session.key)
+
+    assert before == desk
+    assert after is not None
+    assert after.session.archived_at == BEGAN
+
+
+async def test_a_creation_whose_caller_gives_up_or_that_comes_too_late_leaves_no_missing_key(store: Held) -> None:
+    """Interface: the private session is found by its key once it is there, whoever opened it."""
+    directory = SessionDirectory(store)
+    desk = root("desk", "alice")
+    begun, disk = asyncio.Event(), asyncio.Event()
+
+    async def create() -> SessionFacts:
+        begun.set()
+        await disk.wait()
+        return await stored(store, desk)
+
+    async with asyncio.timeout(PATIENCE_S):
+        creation = asyncio.create_task(create())
+        request = asyncio.create_task(directory.create(desk.session, creation))
+        await begun.wait()
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        assert await directory.find(ACME, desk.session.key) is None
+        disk.set()
+        await asyncio.wait([creation])
+        assert await directory.find(ACME, desk.session.key) == desk
+
+    other = root("other", "bob")
+    assert await directory.find(ACME, other.session.key) is None
+    made = await stored(store, other)  # by another process, say
+    with pytest.raises(Conflict):
+        await directory.create(other.session, stored(store, other))
+    assert await directory.find(ACME, other.session.key) == made
 
 
 async def test_a_message_moves_the_time_of_what_is_known_and_makes_nobody_look_again(store: Held) -> None:
