@@ -322,6 +322,23 @@ async def test_history_pages_from_the_oldest_and_fails_closed_after_a_reset(stor
     assert await stores.transcripts.latest(ACME, made.id, incarnation=1, after=0, limit=9) is None
 
 
+async def test_a_page_of_long_messages_ends_early_and_goes_on_where_it_ended(stores: Stores) -> None:
+    """Ours: 200 of the longest messages are no answer for one request; at least one comes with each page."""
+    made = a_session("A")
+    await stores.sessions.create(made, [ALICE])
+    sizes = (1_900_000, 1_900_000, 500_000, 5_000_000, 5, 5)
+    for number, size in enumerate(sizes, start=1):
+        await stores.transcripts.append(ACME, a_draft(made, "\u00e9" * (size // 2) + "x" * (size % 2), number))
+
+    pages, cursor = [], None
+    for _ in range(4):
+        page = await stores.transcripts.history(ACME, made.id, incarnation=1, after=0, limit=9, cursor=cursor)
+        assert page is not None
+        pages.append([one.number for one in page.items])
+        cursor = page.next_cursor
+    assert (pages, cursor) == ([[1, 2], [3], [4], [5, 6]], None)
+
+
 async def _search(stores: Stores, query: str, session: Session | None = None) -> list[str]:
     scope = Scope(ALICE, OUTSIDE, OWN_AND_SHARED)
     only = session.id if session else None

@@ -22,6 +22,8 @@ from gateway.model import Message, Scope, Session, SessionId, TenantId
 from gateway.ports import MessageDraft, Page
 
 _CURSOR = "history"
+_CONTENT = [column.name for column in MESSAGE_COLUMNS].index("content")
+PAGE_BYTES = 4 * 1024 * 1024  # of content on one page
 _MOST_WORDS = 8
 _SEARCHING = Budget(1.5, "That search takes too long. Narrow it: name one session, or words that fewer messages hold.")
 _TAKEN = "A message with this id is stored already."
@@ -58,17 +60,20 @@ class SqlTranscripts:
         self, tenant: TenantId, session: SessionId, *, incarnation: int, after: int, limit: int, cursor: str | None
     ) -> Page[Message] | None:
         """Messages numbered above `after`, oldest first; None where the session is gone or another incarnation by now.
-        Raises Invalid for what is no cursor."""
+        Long ones make a page of fewer than `limit`. Raises Invalid for what is no cursor."""
         above = after if cursor is None else max(after, cursors.read_number(_CURSOR, cursor))
-        work = partial(_messages, _OLDEST, tenant, session, incarnation, above, limit + 1)
+        room = _Room(PAGE_BYTES)
+        work = partial(_messages, _OLDEST, tenant, session, incarnation, above, limit + 1, room)
         found = await self._database.read(work)
-        return None if found is None else cursors.page(_CURSOR, found, limit, lambda message: message.number)
+        if found is None:
+            return None
+        return cursors.page(_CURSOR, found, min(limit, room.fitting), lambda message: message.number)
 
     async def latest(
         self, tenant: TenantId, session: SessionId, *, incarnation: int, after: int, limit: int
     ) -> Sequence[Message] | None:
         """The newest `limit` messages above `after`, oldest of them first; None as in `history`."""
-        found = await self._database.read(partial(_messages, _NEWEST, tenant, session, incarnation, after, limit))
+        found = await self._database.read(partial(_messages, _NEWEST, tenant, session, incarnation, after, limit, None))
         return None if found is None else found[::-1]
 
     async def search(
@@ -122,6 +127,22 @@ def _settle(batch: list[_Waiting], error: GatewayError) -> None:
             one.outcome.set_exception(error)
 
 
+class _Room:
+    """Counts messages into a page of so many bytes of content; the first one always fits."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self.fitting = 0
+
+    def is_over(self, row: Sequence[Any]) -> bool:
+        """Whether this message does not fit any more; it is the one that says that the list goes on."""
+        self._left -= len(row[_CONTENT].encode())
+        if self._left < 0 and self.fitting:
+            return True
+        self.fitting += 1
+        return False
+
+
 _BASE = select(*MESSAGE_COLUMNS).where(
     messages.c.tenant == bindparam("of"),
     messages.c.session == bindparam("name"),
@@ -142,12 +163,14 @@ def _messages(
     incarnation: int,
     above: int,
     limit: int,
+    room: _Room | None,
     connection: Connection,
 ) -> list[Message] | None:
     now = _INCARNATION.rows(connection, of=tenant, name=session)
     if not now or now[0][0] != incarnation:
         return None
-    rows = prepared.rows(connection, of=tenant, name=session, incarnation=incarnation, above=above, page=limit)
+    named = {"of": tenant, "name": session, "incarnation": incarnation, "above": above, "page": limit}
+    rows = prepared.rows_until(connection, room.is_over, **named) if room else prepared.rows(connection, **named)
     return [_message(row) for row in rows]
 
 
