@@ -9,6 +9,8 @@ from ulid_transform import ulid_at_time
 
 from gateway.model import AgentName, Kind, ProfileId, TenantId
 
+LONGEST_WORD = 512  # nothing that a caller can name is longer: such a word is missing, and is not looked up or kept
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PROFILE_ID = re.compile(r"prf_[0-9A-HJKMNP-TV-Z]{26}")
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from gateway.keys import storage_key
+from gateway.keys import LONGEST_WORD, storage_key
 from gateway.model import Session, SessionFacts, SessionId, TenantId
 from gateway.ports import Sessions
 
@@ -39,6 +39,8 @@ class SessionDirectory:
 
     async def find(self, tenant: TenantId, reference: str) -> SessionFacts | None:
         """The session and its root's participants, by key or id."""
+        if len(reference) > LONGEST_WORD:
+            return None
         key = storage_key(tenant, reference)
         if key in self._known:
             self._known.move_to_end(key)

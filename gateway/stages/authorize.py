@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from gateway.errors import GatewayError, NotFound, ToolNotAllowed
-from gateway.keys import new_id
+from gateway.keys import LONGEST_WORD, new_id
 from gateway.model import (
     ANY_AGENT,
     Action,
@@ -151,7 +151,7 @@ class AuthorizeStage:
             question=question,
             verdict=verdict,
             subjects=subjects,
-            target=target,
+            target=target[:LONGEST_WORD],  # of what is missing it is what the caller called it
             session=session,
             epoch=turn.state.epoch,
             policy_version=turn.state.snapshot.version,

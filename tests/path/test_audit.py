@@ -409,3 +409,20 @@ async def test_what_is_changed_is_named_in_few_words_however_much_was_sent(home:
     participants = listed.details["participants"]
     assert isinstance(participants, list)
     assert (len(participants), participants[-1]) == (101, "and 50 more")
+
+
+async def test_a_word_that_is_too_long_is_missing_and_stands_on_record_as_its_beginning(home: House) -> None:
+    """Ours: an audit is not for filling with words of a caller's making; the answer is that of anything missing."""
+    missing = await home.get("alice", "/v1/sessions/nothing")
+    for who, path in (
+        ("alice", "/v1/sessions/{}"),
+        ("alice", "/v1/sessions/{}/messages"),
+        ("erin", "/v1/admin/people/{}"),
+        ("erin", "/v1/admin/agents/{}"),
+    ):
+        answer = await home.get(who, path.format("y" * 30_000))
+        assert (answer.status_code, answer.json()["title"]) == (404, missing.json()["title"]), path
+
+    assert (await home.tool("alice", await home.open("alice"), "memory_get", path="y" * 512)).status_code == 200
+    targets = [one.record.target or "" for one in await home.audit() if one.record.kind == "decision"]
+    assert max(map(len, targets)) == 512

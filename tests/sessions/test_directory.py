@@ -81,6 +81,18 @@ async def test_a_session_is_looked_up_once_until_something_changes(store: Held) 
     assert store.looked_up[8:] == [other.session.id]
 
 
+async def test_a_reference_that_is_too_long_for_any_session_is_missing_and_not_looked_up_or_kept(store: Held) -> None:
+    """Ours: nobody fills the memory with names of their making."""
+    directory = SessionDirectory(store, capacity=1)
+    desk = await stored(store, root("desk", "alice"))
+    assert await directory.find(ACME, desk.session.key) == desk
+    assert await directory.find(ACME, "y" * 513) is None
+    assert await directory.find(ACME, desk.session.key) == desk
+    assert store.looked_up == [desk.session.key]
+    assert await directory.find(ACME, "y" * 512) is None
+    assert store.looked_up == [desk.session.key, "y" * 512]
+
+
 async def test_what_was_missing_is_found_once_it_is_made(store: Held) -> None:
     """A key that was free is told anew; another tenant's never answers for it."""
     directory = SessionDirectory(store)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, select
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.tables import AnyRow, agents
 from gateway.backends.sql.tenants import raise_epoch
+from gateway.keys import LONGEST_WORD
 from gateway.model import Agent, AgentName, TenantId
 
 _COLUMNS = (agents.c.tenant, agents.c.name, agents.c.workspace, agents.c.title, agents.c.timezone)
@@ -30,6 +31,8 @@ class SqlAgents:
 
     async def find(self, tenant: TenantId, name: AgentName) -> Agent | None:
         """One agent."""
+        if len(name) > LONGEST_WORD:
+            return None
         found = await self._database.read(partial(_read, _of(tenant).where(agents.c.name == name)))
         return found[0] if found else None
 

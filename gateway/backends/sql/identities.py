@@ -14,6 +14,7 @@ from gateway.backends.sql.tables import emails, identities, profiles
 from gateway.backends.sql.tenants import raise_epoch
 from gateway.errors import Conflict
 from gateway.identity.emails import fold
+from gateway.keys import LONGEST_WORD
 from gateway.model import Identity, Profile, ProfileId, RoleAssignment, TenantId
 from gateway.ports import Page
 
@@ -27,6 +28,8 @@ class SqlIdentities(SqlAccessTokens):
 
     async def profile(self, tenant: TenantId, profile: ProfileId) -> Profile | None:
         """The profile with its emails and roles, a merged or disabled one too."""
+        if len(profile) > LONGEST_WORD:
+            return None
         return await self._database.read(partial(people.find, tenant, profile))
 
     async def profile_of(self, tenant: TenantId, issuer: str, subject: str) -> Profile | None:
