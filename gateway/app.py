@@ -299,6 +299,7 @@ def _pipeline(
 
 
 def _refusal_log(loggers: Loggers) -> Callable[[Mapping[Kind, int]], None]:
+        epoch_of=lambda tenant: epochs.current(tenant) if epochs.knows(tenant) else 0,
     log = loggers("access")
 
     def write(counts: Mapping[Kind, int]) -> None:

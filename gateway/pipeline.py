@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from gateway.errors import GatewayError, NotFound
-from gateway.model import Principal
+from gateway.model import Principal, TenantId
 from gateway.stages.assemble_context import AssembleContext
 from gateway.stages.authenticate import Authenticate, Credentials
 from gateway.stages.authorize import AuthorizeStage
@@ -40,6 +40,7 @@ class Pipeline:
     authorize: AuthorizeStage
     call_tool: CallTool
     record_audit: RecordAudit
+    epoch_of: Callable[[TenantId], int]  # as it is known now; 0 for a tenant that is not there
 
     async def run(self, call: Call, trail: Trail) -> object:
         """What the operation returns. Raises a GatewayError that the caller may be told, recorded like all the rest."""
@@ -47,11 +48,19 @@ class Pipeline:
 
     async def _path(self, call: Call, trail: Trail) -> object:
         trail.principal = await self.authenticate(call.credentials)
+        epoch = self.epoch_of(trail.principal.tenant)
         arguments = await self._arguments(call, trail, trail.principal)
         operation = call.operation(arguments)
         trail.operation = operation.name
         entry = call.entry(arguments)
-        turn = await self._open(call, trail, trail.principal, entry)
+        turn = await self._resolve(call, trail, trail.principal, entry)
+        if turn.state.epoch != epoch:
+            # The body took its time, or an epoch that the caller has seen came in: a credential that was good before
+            # may be revoked by now.
+            trail.requester = None
+            trail.principal = await self.authenticate(call.credentials)
+            turn = await self._resolve(call, trail, trail.principal, entry)
+        turn = await self.open_session(turn, entry)
         if operation.assembles:
             turn = await self.assemble_context(turn)
         try:
@@ -68,12 +77,12 @@ class Pipeline:
         try:
             return await call.arguments()
         except GatewayError:
-            await self._open(call, trail, principal, None)
+            await self._resolve(call, trail, principal, None)
             raise
 
-    async def _open(self, call: Call, trail: Trail, principal: Principal, entry: Entry | None) -> Turn:
+    async def _resolve(self, call: Call, trail: Trail, principal: Principal, entry: Entry | None) -> Turn:
         async def renew() -> Turn:
-            return await self._open(call, trail, await self.authenticate(call.credentials), entry)
+            verified = await self.authenticate(call.credentials)
+            return await self.open_session(await self._resolve(call, trail, verified, entry), entry)
 
-        turn = await self.resolve_profile(principal, trail, renew, call.min_epoch())
-        return await self.open_session(turn, entry)
+        return await self.resolve_profile(principal, trail, renew, call.min_epoch())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import httpx2
 import pytest
 from starlette.types import Message
@@ -90,6 +92,44 @@ async def test_the_public_routes_say_nothing_of_anybody(home: House) -> None:
     metrics = await home.get(None, "/metrics")
     assert metrics.status_code in (200, 404)
     assert home.id("alice") not in metrics.text
+
+
+async def test_a_token_that_is_revoked_while_its_body_is_awaited_does_nothing(home: House) -> None:
+    """Design section 7, freshness: whoever begins early gains nothing by sending slowly."""
+    session = await home.open("alice")
+    path = f"/v1/sessions/{session}/messages"
+    (listed,) = (await home.get("alice", "/v1/me/tokens")).json()["items"]
+    first, second = home.secrets["alice"], await home.token("alice")
+
+    async def slow(secret: str, between: Callable[[], Awaitable[object]]) -> list[Message]:
+        parts: list[Message] = [
+            {"type": "http.request", "body": b'{"role": "user", "content": "slow"}', "more_body": False}
+        ]
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            await between()
+            return parts.pop(0)
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        headers = [(b"authorization", f"Bearer {secret}".encode())]
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
+        await home.app(scope, receive, send)
+        return sent
+
+    async def revoke() -> None:
+        answer = await home.send("alice", "DELETE", f"/v1/me/tokens/{listed['id']}")
+        assert answer.status_code == 204
+
+    home.secrets["alice"] = second
+    refused = await slow(first, revoke)
+    taken = await slow(second, lambda: home.get("bob", "/v1/me"))
+
+    assert (refused[0]["status"], taken[0]["status"]) == (401, 201)
+    assert not any(name == b"gateway-epoch" for name, _ in refused[0]["headers"])
+    assert len((await home.get("alice", path)).json()["items"]) == 1
 
 
 async def test_a_caller_who_goes_away_in_the_middle_changes_nothing(home: House) -> None:
