@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ from gateway.identity.people import People
 from gateway.identity.profiles import ProfileResolver
 from gateway.identity.tokens import AccessTokens
 from gateway.logs import Loggers
-from gateway.model import TenantId
+from gateway.model import AuditRecord, TenantId
 from gateway.operations.agents import AgentOperations
 from gateway.operations.audit import AuditOperations
 from gateway.operations.catalogue import Catalogue
@@ -199,6 +199,7 @@ def compose(
         clock,
         Authenticate(access_tokens=access_tokens, oidc=oidc, local_operator=local_operator),
         RecordAudit(buffer, refusals.count, clock, epochs.knows),
+        buffer.record_durably,
         metrics,
         frozenset(one.issuer for one in settings.oidc.issuers if one.provision),
     )
@@ -273,6 +274,7 @@ def _pipeline(
     clock: Clock,
     authenticate: Authenticate,
     record_audit: RecordAudit,
+    record: Callable[[AuditRecord], Awaitable[None]],
     metrics: Metrics,
     provisioning: frozenset[str],
 ) -> Pipeline:
@@ -284,7 +286,9 @@ def _pipeline(
         epoch_of=epochs.current,
         clock=clock,
     )
-    profiles = ProfileResolver(stores.identities, stores.tenants, clock, epochs.current, provisioning=provisioning)
+    profiles = ProfileResolver(
+        stores.identities, stores.tenants, clock, epochs.current, record, provisioning=provisioning
+    )
     return Pipeline(
         authenticate=authenticate,
         resolve_profile=ResolveProfile(
@@ -295,11 +299,11 @@ def _pipeline(
         authorize=authorize,
         call_tool=CallTool(record_audit.intent, epochs.current),
         record_audit=record_audit,
+        epoch_of=lambda tenant: epochs.current(tenant) if epochs.knows(tenant) else 0,
     )
 
 
 def _refusal_log(loggers: Loggers) -> Callable[[Mapping[Kind, int]], None]:
-        epoch_of=lambda tenant: epochs.current(tenant) if epochs.knows(tenant) else 0,
     log = loggers("access")
 
     def write(counts: Mapping[Kind, int]) -> None:

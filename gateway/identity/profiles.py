@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 
 from gateway.errors import Conflict
@@ -12,11 +12,21 @@ from gateway.identity.claims import OIDC
 from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, Reason, refused
 from gateway.identity.roles import MEMBERSHIP, PERSON
 from gateway.keys import new_id
-from gateway.model import Identity, Principal, Profile, ProfileId, Requester, TenantId
+from gateway.model import AuditRecord, Identity, Principal, Profile, ProfileId, Requester, TenantId
 from gateway.ports import Clock, Identities, Tenants
 
+Record = Callable[[AuditRecord], Awaitable[None]]
 _Key = tuple[TenantId, str, str]
 _ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The request that a principal came with, for the audit of a first sign-in."""
+
+    request: str
+    surface: str
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +58,23 @@ class ProfileResolver:
         tenants: Tenants,
         clock: Clock,
         epochs: Callable[[TenantId], int],
+        record: Record,
         *,
         provisioning: Collection[str] = (),
         capacity: int = 10_000,
     ) -> None:
-        """`provisioning` names the issuers whose people get a profile at their first request."""
+        """`provisioning` names the issuers whose people get a profile at their first request. What that changes is on
+        disk when `record` returns, or it raises Unavailable."""
         self._tenants = tenants
         self._identities = identities
         self._epochs = epochs
-        self._newcomers = Newcomers(identities, clock, frozenset(provisioning))
+        self._newcomers = Newcomers(identities, clock, record, frozenset(provisioning))
         self._capacity = capacity
         self._resolved: dict[_Key, _Resolved] = {}
 
-    async def resolve(self, principal: Principal) -> Requester:
-        """The requester; its epoch is one that the profile is at least as new as.
+    async def resolve(self, principal: Principal, *, request: str, surface: str) -> Requester:
+        """The requester; its epoch is one that the profile is at least as new as. A first sign-in is recorded as of
+        `request` and `surface`.
 
         Raises Unauthenticated: no such tenant, nobody's principal, or a profile that is disabled or retired;
         Unavailable.
@@ -69,7 +82,7 @@ class ProfileResolver:
         key = (principal.tenant, principal.issuer, principal.subject)
         known = self._resolved.get(key)
         if known is None or known.epoch != self._epochs(principal.tenant):
-            known = await self._load(key, principal)
+            known = await self._load(key, principal, request, surface)
         if principal.service and known.profile.kind == PERSON:
             raise refused(Reason.SERVICE_NOT_LINKED, NOT_ADDED)
         if known.requester.principal is not principal:  # another credential of theirs may carry other scopes
@@ -77,11 +90,11 @@ class ProfileResolver:
             self._resolved[key] = known
         return known.requester
 
-    async def _load(self, key: _Key, principal: Principal) -> _Resolved:
+    async def _load(self, key: _Key, principal: Principal, request: str, surface: str) -> _Resolved:
         if await self._tenants.find(principal.tenant) is None:
             raise refused(Reason.TENANT_UNKNOWN)
         epoch = self._epochs(principal.tenant)
-        profile = await self._profile(principal)
+        profile = await self._profile(principal, Asked(request, surface, epoch))
         resolved = _Resolved(Requester(tenant=principal.tenant, profile=profile, principal=principal, epoch=epoch))
         # A change that arrived in between may or may not be in what was read: good for this request, which began before
         # it, and not for the next.
@@ -89,12 +102,12 @@ class ProfileResolver:
             self._keep(key, resolved)
         return resolved
 
-    async def _profile(self, principal: Principal) -> Profile:
+    async def _profile(self, principal: Principal, asked: Asked) -> Profile:
         if principal.issuer == LOCAL_ISSUER:
             return await self._own(principal)
         profile = await self._identities.profile_of(principal.tenant, principal.issuer, principal.subject)
         if profile is None:
-            profile = await self._newcomers.welcome(principal)
+            profile = await self._newcomers.welcome(principal, asked)
         # `profile_of` went to the survivor of a merge. One that is itself merged is refused: one hop and no more.
         return _active(profile)
 
@@ -115,40 +128,45 @@ class ProfileResolver:
 
 
 class Newcomers:
-    """Finds a place for a principal that is linked to nobody: by a trusted email, or by provisioning, or not at all."""
+    """Finds a place for a principal that is linked to nobody: by a trusted email, or by provisioning, or not at all.
 
-    def __init__(self, identities: Identities, clock: Clock, provisioning: frozenset[str]) -> None:
+    What it is about to change is in the audit first (design section 12); where that can't be written, nobody comes in.
+    """
+
+    def __init__(self, identities: Identities, clock: Clock, record: Record, provisioning: frozenset[str]) -> None:
         self._identities = identities
         self._clock = clock
+        self._record = record
         self._provisioning = provisioning
         # Two first requests of one person must not make two profiles.
         self._one_at_a_time = asyncio.Lock()
 
-    async def welcome(self, principal: Principal) -> Profile:
-        """The profile that `principal` is linked to now. Raises Unauthenticated where an admin must add them."""
+    async def welcome(self, principal: Principal, asked: Asked) -> Profile:
+        """The profile that `principal` is linked to now. Raises Unauthenticated where an admin must add them, and
+        Unavailable."""
         if principal.service or principal.credential != OIDC:
             raise refused(Reason.SERVICE_NOT_LINKED, NOT_ADDED)
         async with self._one_at_a_time:
             for _ in range(_ROUNDS):
                 try:
-                    return await self._place(principal)
+                    return await self._place(principal, asked)
                 except Conflict:  # another process was first: look again at what it made
                     continue
         raise refused(Reason.PERSON_UNKNOWN, NOT_ADDED)
 
-    async def _place(self, principal: Principal) -> Profile:
+    async def _place(self, principal: Principal, asked: Asked) -> Profile:
         linked = await self._identities.profile_of(principal.tenant, principal.issuer, principal.subject)
         if linked is not None:
             return linked
         email = principal.email
         holder = None if email is None else await self._identities.profile_with_email(principal.tenant, email)
         if holder is not None:
-            return await self._link_by_email(principal, holder)
+            return await self._link_by_email(principal, holder, asked)
         if principal.issuer not in self._provisioning:
             raise refused(Reason.PERSON_UNKNOWN, NOT_ADDED)
-        return await self._provision(principal)
+        return await self._provision(principal, asked)
 
-    async def _link_by_email(self, principal: Principal, holder: Profile) -> Profile:
+    async def _link_by_email(self, principal: Principal, holder: Profile, asked: Asked) -> Profile:
         """Links to the holder of the email, unless the issuer knows another account for them.
 
         Then the address was reassigned, and whoever has it now does not inherit the profile of whoever had it before.
@@ -160,10 +178,12 @@ class Newcomers:
         if await self._is_reassigned(principal, holder):
             raise refused(Reason.EMAIL_REASSIGNED, NOT_ADDED)
         identity = _identity(principal, holder)
+        await self._record(self._arrival("identity.link", principal, holder, asked))
         await self._identities.link(principal.tenant, identity, self._clock.now())
         # Another process may have linked the other account between our look and our link.
         if await self._is_reassigned(principal, holder):
-            await self._identities.unlink(principal.tenant, identity)
+            await self._identities.unlink(principal.tenant, identity)  # even if it can't be recorded
+            await self._record(self._arrival("identity.unlink", principal, holder, asked))
             raise refused(Reason.EMAIL_REASSIGNED, NOT_ADDED)
         return holder
 
@@ -171,7 +191,7 @@ class Newcomers:
         known = await self._identities.identities(principal.tenant, holder.id)
         return any(one.issuer == principal.issuer and one.subject != principal.subject for one in known)
 
-    async def _provision(self, principal: Principal) -> Profile:
+    async def _provision(self, principal: Principal, asked: Asked) -> Profile:
         now = self._clock.now()
         profile = Profile(
             id=ProfileId(new_id("prf", now)),
@@ -182,6 +202,7 @@ class Newcomers:
             roles=(MEMBERSHIP,),
             created_at=now,
         )
+        await self._record(self._arrival("identity.provision", principal, profile, asked))
         await self._identities.add_profile(profile)
         try:
             await self._identities.link(principal.tenant, _identity(principal, profile), now)
@@ -190,6 +211,23 @@ class Newcomers:
             await self._identities.change_profile(principal.tenant, profile.id, name=None, emails=(), disabled=True)
             raise
         return profile
+
+    def _arrival(self, operation: str, principal: Principal, profile: Profile, asked: Asked) -> AuditRecord:
+        return AuditRecord(
+            at=self._clock.now(),
+            kind="access",
+            tenant=principal.tenant,
+            request=asked.request,
+            surface=asked.surface,
+            operation=operation,
+            effect="allow",
+            code="ok",
+            epoch=asked.epoch,
+            profile=profile.id,
+            principal=f"{principal.credential}:{principal.issuer}#{principal.subject}",
+            target=profile.id,
+            details={"issuer": principal.issuer, "subject": principal.subject},
+        )
 
 
 def _identity(principal: Principal, profile: Profile) -> Identity:

@@ -15,8 +15,9 @@ from gateway.turn import Authorize, Turn
 class Profiles(Protocol):
     """Finds the profile of a principal."""
 
-    async def resolve(self, principal: Principal) -> Requester:
-        """The person with the roles they hold now. Raises Unauthenticated where there is none, or a retired one."""
+    async def resolve(self, principal: Principal, *, request: str, surface: str) -> Requester:
+        """The person with the roles they hold now. Raises Unauthenticated where there is none, or a retired one, and
+        Unavailable."""
 
 
 class Freshness(Protocol):
@@ -50,7 +51,7 @@ class ResolveProfile:
         """The turn. Raises Unauthenticated, or Unavailable where what is known is too old to decide by."""
         if min_epoch is not None:
             await self._freshness.at_least(principal.tenant, min_epoch)
-        requester = await self._profiles.resolve(principal)
+        requester = await self._profiles.resolve(principal, request=trail.request, surface=trail.surface)
         state = await self._states.current(principal.tenant)
         trail.requester = requester
         trail.epoch = state.epoch

@@ -11,11 +11,21 @@ from typing import Any
 import pytest
 
 from gateway.backends.sql.identities import SqlIdentities
-from gateway.errors import Conflict, Unauthenticated
+from gateway.errors import Conflict, Unauthenticated, Unavailable
 from gateway.identity.profiles import ProfileResolver
 from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, NOT_VALID
 from gateway.identity.roles import MEMBERSHIP
-from gateway.model import ANY_AGENT, Identity, Principal, Profile, ProfileId, RoleAssignment, TenantId
+from gateway.model import (
+    ANY_AGENT,
+    AuditRecord,
+    Identity,
+    Principal,
+    Profile,
+    ProfileId,
+    Requester,
+    RoleAssignment,
+    TenantId,
+)
 from tests.identity.conftest import ACME, GLOBEX, Store
 
 GOOGLE = "https://accounts.example"
@@ -61,9 +71,27 @@ class Desk:
     def __init__(self, store: Store, *, capacity: int = 100) -> None:
         self.store = store
         self.watched = Watched(store)
+        self.recorded: list[AuditRecord] = []
+        self.audit_is_away = False
         self.resolver = ProfileResolver(
-            self.watched, store.tenants, store.clock, store.epochs, provisioning=[GOOGLE], capacity=capacity
+            self.watched,
+            store.tenants,
+            store.clock,
+            store.epochs,
+            self._record,
+            provisioning=[GOOGLE],
+            capacity=capacity,
         )
+
+    async def _record(self, record: AuditRecord) -> None:
+        """Takes a record at once; the audit on disk is tested in tests/path."""
+        if self.audit_is_away:
+            raise Unavailable("The audit is away.")
+        self.recorded.append(record)
+
+    async def ask(self, principal: Principal) -> Requester:
+        """The requester, in a request of the tests."""
+        return await self.resolver.resolve(principal, request="req_1", surface="rest")
 
     async def link(self, profile: Profile, issuer: str, subject: str) -> None:
         """Links as an admin does."""
@@ -72,13 +100,13 @@ class Desk:
 
     async def resolve(self, principal: Principal) -> ProfileId:
         """Whose principal it is."""
-        return (await self.resolver.resolve(principal)).profile.id
+        return (await self.ask(principal)).profile.id
 
     async def refused(self, principal: Principal, detail: str = NOT_ADDED) -> str:
         """The reason of the refusal, whose public side is `detail`; and nobody was made for it."""
         people = await self.everybody(principal.tenant)
         with pytest.raises(Unauthenticated) as caught:
-            await self.resolver.resolve(principal)
+            await self.ask(principal)
         assert caught.value.detail == detail
         assert await self.everybody(principal.tenant) == people
         return caught.value.reason
@@ -112,7 +140,7 @@ async def test_a_requester_is_the_profile_with_its_roles_and_the_epoch(desk: Des
     alice = await store.person("Alice", "member", emails=("alice@acme.example",))
     await desk.link(alice, OKTA, "alice")
 
-    requester = await desk.resolver.resolve(signed_in("alice"))
+    requester = await desk.ask(signed_in("alice"))
 
     assert (requester.tenant, requester.profile, requester.epoch) == (ACME, alice, store.epochs(ACME))
     assert requester.principal == signed_in("alice")
@@ -150,7 +178,7 @@ async def test_a_tenant_that_does_not_exist_has_nobody(desk: Desk, store: Store)
     """Design section 5, "tenant": an unknown one is refused."""
     nowhere = TenantId("nowhere")
     with pytest.raises(Unauthenticated) as caught:
-        await desk.resolver.resolve(signed_in("alice", GOOGLE, tenant=nowhere))
+        await desk.ask(signed_in("alice", GOOGLE, tenant=nowhere))
 
     assert caught.value.reason == "tenant_unknown"
     assert await desk.everybody(nowhere) == []
@@ -237,13 +265,13 @@ async def test_somebody_new_gets_a_profile_only_from_an_issuer_that_is_set_so(de
     """Unknown people are refused with a text that says what to do, unless the issuer provisions."""
     assert await desk.refused(signed_in("carol")) == "person_unknown"
 
-    made = (await desk.resolver.resolve(signed_in("carol", GOOGLE, email="carol@acme.example"))).profile
+    made = (await desk.ask(signed_in("carol", GOOGLE, email="carol@acme.example"))).profile
 
     assert (made.name, made.kind, made.emails) == ("carol@acme.example", "person", ("carol@acme.example",))
     assert made.roles == (MEMBERSHIP,)
     assert await desk.everybody() == [made]
     assert await desk.resolve(signed_in("carol", GOOGLE)) == made.id
-    nameless = (await desk.resolver.resolve(signed_in("dana", GOOGLE))).profile
+    nameless = (await desk.ask(signed_in("dana", GOOGLE))).profile
     assert (nameless.name, nameless.emails) == ("dana", ())
 
 
@@ -314,7 +342,7 @@ async def test_the_local_operator_is_a_service_that_owns_the_tenant(desk: Desk, 
     service = await store.person("local operator", "owner", kind="service")
     await desk.link(service, "operator", "local")
 
-    requester = await desk.resolver.resolve(operator)
+    requester = await desk.ask(operator)
     assert requester.profile == service
     assert requester.subjects_on(ANY_AGENT) >= {"role:owner"}
     assert await store.identities.count_people(ACME) == 0
@@ -324,14 +352,14 @@ async def test_a_person_who_is_known_is_not_read_again_until_something_changes(d
     """Answers are those of one epoch."""
     alice = await store.person("Alice", "member")
     await desk.link(alice, OKTA, "alice")
-    first = await desk.resolver.resolve(signed_in("alice"))
+    first = await desk.ask(signed_in("alice"))
     reads = desk.watched.reads
 
-    assert await desk.resolver.resolve(signed_in("alice")) == first
+    assert await desk.ask(signed_in("alice")) == first
     assert desk.watched.reads == reads
     roles = [RoleAssignment(role="supervisor", agent=ANY_AGENT)]
     await store.identities.set_roles(ACME, alice.id, roles)
-    after = await desk.resolver.resolve(signed_in("alice"))
+    after = await desk.ask(signed_in("alice"))
     assert after.profile.roles == tuple(roles)
     assert after.epoch == store.epochs(ACME) > first.epoch
 
@@ -345,8 +373,8 @@ async def test_a_read_under_way_during_a_change_leaves_no_old_answer(desk: Desk,
         await store.identities.set_roles(ACME, alice.id, [])
 
     desk.watched.after["profile_of"] = lose_roles
-    before = await desk.resolver.resolve(signed_in("alice"))
-    after = await desk.resolver.resolve(signed_in("alice"))
+    before = await desk.ask(signed_in("alice"))
+    after = await desk.ask(signed_in("alice"))
 
     assert before.profile.roles == (MEMBERSHIP,)
     assert before.epoch < store.epochs(ACME)
@@ -377,3 +405,32 @@ async def test_one_sign_in_that_is_known_in_two_tenants_is_two_people(desk: Desk
 
     assert await desk.resolve(signed_in("alice")) == here.id
     assert await desk.resolve(signed_in("alice", tenant=GLOBEX)) == there.id
+
+
+@pytest.mark.parametrize(
+    ("principal", "operation"),
+    [
+        (signed_in("a-1", email="alice@acme.example"), "identity.link"),
+        (signed_in("new", GOOGLE, email="new@acme.example"), "identity.provision"),
+    ],
+)
+async def test_a_first_sign_in_is_in_the_audit_before_it_changes_anything(
+    desk: Desk, store: Store, principal: Principal, operation: str
+) -> None:
+    """Design section 12: an effect is recorded before it is done, and without its record it is not done."""
+    alice = await store.person("Alice", "member", emails=("alice@acme.example",))
+    before = await desk.everybody()
+    desk.audit_is_away = True
+    with pytest.raises(Unavailable):
+        await desk.ask(principal)
+    assert await desk.everybody() == before
+    assert await store.identities.profile_of(ACME, principal.issuer, principal.subject) is None
+
+    desk.audit_is_away = False
+    found = await desk.ask(principal)
+    await desk.ask(principal)
+    assert (found.profile.id == alice.id) is (operation == "identity.link")
+    assert [(one.kind, one.operation, one.profile, one.request) for one in desk.recorded] == [
+        ("access", operation, found.profile.id, "req_1")
+    ]
+    assert desk.recorded[0].details == {"issuer": principal.issuer, "subject": principal.subject}

@@ -297,6 +297,9 @@ async def test_a_verified_email_links_and_a_reassigned_one_inherits_nothing(
 
     assert verified.json()["profile"]["id"] == home.id("bob")
     assert (unverified.status_code, successor.status_code) == (401, 401)
+    arrivals = [one.record for one in await home.audit() if one.record.operation.startswith("identity.")]
+    assert [(one.operation, one.request) for one in arrivals] == [("identity.link", verified.headers["x-request-id"])]
+    assert arrivals[0].details == {"issuer": issuer.url, "subject": "b-1"}
 
 
 async def test_a_token_for_a_tenant_that_is_not_here_harms_nobody(
