@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
@@ -16,6 +17,7 @@ from gateway.ports import Clock, Identities
 
 _LONGEST_NAME = 100
 _MOST_DAYS = 365
+_MOST_TOKENS = 100  # of one profile; those that have ended by themselves count too, until they are revoked
 
 
 class AccessTokens:
@@ -24,6 +26,8 @@ class AccessTokens:
     def __init__(self, identities: Identities, clock: Clock) -> None:
         self._identities = identities
         self._clock = clock
+        # Two that are asked for at once must not both be the last one.
+        self._one_at_a_time = asyncio.Lock()
 
     async def create(
         self,
@@ -36,8 +40,12 @@ class AccessTokens:
     ) -> tuple[str, AccessToken]:
         """The secret, which nobody can read again, and the token as stored. `scopes` None: those of the credential.
 
+        It ends when the credential does that it is made with, where that is earlier than asked for: or a token of an
+        hour would be worth one of a year. The local operator's never ends.
+
         Raises Invalid with every fault, scopes that the actor's own credential lacks among them; NotFound;
-        ToolNotAllowed for a token that speaks for another person; Conflict for a profile that is not active.
+        ToolNotAllowed for a token that speaks for another person; Conflict for a profile that is not active, or has as
+        many tokens as one may have.
         """
         wanted = actor.principal.scopes if scopes is None else scopes
         faults = [*_name_faults(name), *_expiry_faults(expires_in_days), *_scope_faults(actor, wanted)]
@@ -46,8 +54,11 @@ class AccessTokens:
         target = await self._target(actor, profile)
         _check_may_speak_for(actor, target)
         secret, digest = mint()
-        token = _new_token(target, self._clock.now(), name, expires_in_days, wanted)
-        await self._identities.add_token(token, digest)
+        token = _new_token(target, self._clock.now(), name, wanted, _end(actor, self._clock.now(), expires_in_days))
+        async with self._one_at_a_time:
+            if len(await self._identities.tokens(target.tenant, target.id)) >= _MOST_TOKENS:
+                raise Conflict(f"This profile has {_MOST_TOKENS} access tokens. Revoke one that is not used any more.")
+            await self._identities.add_token(token, digest)
         return secret, token
 
     async def list(self, actor: Requester, profile: ProfileId) -> Sequence[AccessToken]:
@@ -86,7 +97,12 @@ def _check_may_manage(actor: Requester, target: Profile) -> None:
         check_may_change(actor, target)
 
 
-def _new_token(target: Profile, now: datetime, name: str, days: int, scopes: frozenset[str]) -> AccessToken:
+def _end(actor: Requester, now: datetime, days: int) -> datetime:
+    asked, own = now + timedelta(days=days), actor.principal.expires_at
+    return asked if own is None or actor.principal.issuer == OPERATOR_ISSUER else min(asked, own)
+
+
+def _new_token(target: Profile, now: datetime, name: str, scopes: frozenset[str], end: datetime) -> AccessToken:
     return AccessToken(
         id=new_id("tok", now),
         tenant=target.tenant,
@@ -94,7 +110,7 @@ def _new_token(target: Profile, now: datetime, name: str, days: int, scopes: fro
         name=name.strip(),
         scopes=scopes,
         created_at=now,
-        expires_at=now + timedelta(days=days),
+        expires_at=end,
     )
 
 
@@ -105,7 +121,8 @@ def _name_faults(name: str) -> Iterator[Fault]:
 
 def _expiry_faults(days: int) -> Iterator[Fault]:
     if not 1 <= days <= _MOST_DAYS:
-        yield Fault(field="expires_in_days", rule="range", message=f"must be from 1 to {_MOST_DAYS}")
+        message = f"must be from 1 to {_MOST_DAYS}; a token ends no later than the credential that it is made with"
+        yield Fault(field="expires_in_days", rule="range", message=message)
 
 
 def _scope_faults(actor: Requester, wanted: frozenset[str]) -> Iterator[Fault]:

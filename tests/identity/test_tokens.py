@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from gateway.errors import Conflict, Invalid, NotFound, ToolNotAllowed
 from gateway.identity.access_tokens import digest
+from gateway.identity.people import OPERATOR_ISSUER
 from gateway.identity.tokens import AccessTokens
 from gateway.model import Profile, ProfileId, Requester
 from tests.clock import SettableClock
@@ -207,3 +210,40 @@ async def test_a_token_is_revoked_by_its_person_or_an_admin_and_once(desk: Acces
             await attempt
     assert [await count(store, one) for one in (alice, bob, olivia)] == [0, 0, 1]
     assert (await store.identities.tokens(ACME, olivia.id))[0].revoked_at is None
+
+
+async def test_a_token_ends_no_later_than_the_credential_it_was_made_with(
+    desk: AccessTokens, store: Store, clock: SettableClock
+) -> None:
+    """Otherwise a token of an hour that leaked would be worth one of a year. The local operator's never ends."""
+    alice = await store.person("Alice", "member")
+    actor, now = await store.requester(alice), clock.now()
+    soon = replace(actor, principal=replace(actor.principal, expires_at=now + timedelta(hours=1)))
+    late = replace(actor, principal=replace(actor.principal, expires_at=now + timedelta(days=40)))
+    operator = replace(soon, principal=replace(soon.principal, issuer=OPERATOR_ISSUER))
+    with pytest.raises(Invalid) as caught:
+        await desk.create(soon, alice.id, name="laptop", expires_in_days=366)
+    assert "no later than the credential" in caught.value.faults[0].message
+    assert await count(store, alice) == 0
+
+    for who, lasts in ((soon, timedelta(hours=1)), (late, timedelta(days=30)), (operator, timedelta(days=30))):
+        _, token = await desk.create(who, alice.id, name="laptop", expires_in_days=30)
+        assert token.expires_at - now == lasts
+
+
+async def test_a_person_has_at_most_a_hundred_tokens(desk: AccessTokens, store: Store) -> None:
+    """What one person can pile up is bounded, also where they ask for two at once; a revoked one makes room."""
+    alice = await store.person("Alice", "member")
+    bob = await store.person("Bob", "member")
+    as_alice, as_bob = await store.requester(alice), await store.requester(bob)
+    made = [(await desk.create(as_alice, alice.id, name="t", expires_in_days=1))[1] for _ in range(99)]
+    both = await asyncio.gather(
+        *(desk.create(as_alice, alice.id, name="t", expires_in_days=1) for _ in range(2)), return_exceptions=True
+    )
+    assert sorted(type(one).__name__ for one in both) == ["Conflict", "tuple"]
+    assert await count(store, alice) == 100
+
+    await desk.create(as_bob, bob.id, name="t", expires_in_days=1)
+    await desk.revoke(as_alice, alice.id, made[0].id)
+    await desk.create(as_alice, alice.id, name="t", expires_in_days=1)
+    assert await count(store, alice) == 100
