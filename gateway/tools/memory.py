@@ -20,7 +20,7 @@ from gateway.turn import Turn
 from gateway.workspace.bootstrap import could_be_anywhere, is_copy_of
 from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
 from gateway.workspace.folders import AgentFolders, from_thread
-from gateway.workspace.notes import append_note, entry_sha256
+from gateway.workspace.notes import append_note, check_room, entry_sha256
 from gateway.workspace.paths import daily_path, longterm_path, memory_resource
 from gateway.workspace.problems import FileMissing, FileProblem
 
@@ -110,6 +110,8 @@ class MemoryTools:
         """Where the note went. Its origin is on record before it is written; a note without one is `untrusted`."""
         target = permit.target
         workspace = self._folders.of(turn.state.agents[target.agent])
+        # A full note must not collect the origins of entries that are never written.
+        await self._folders.run(lambda: check_room(workspace, target.path, arguments.text))
         await self._notes.add(self._provenance(permit, turn, arguments.text))
         check = from_thread(lambda: turn.confirm(permit))
         note = await self._folders.run(

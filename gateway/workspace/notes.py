@@ -61,6 +61,11 @@ def entry_sha256(text: str) -> str:
     return hashlib.sha256(render_entry(text).encode()).hexdigest()
 
 
+def check_room(workspace: Workspace, path: str, entry: str) -> None:
+    """Raises what `append_note` would where the note is as it is now: before its origin is put on record."""
+    _with_entry(workspace, path, render_entry(entry))
+
+
 def append_note(
     workspace: Workspace,
     locks: FileLocks,
@@ -81,16 +86,20 @@ def append_note(
         FileProblem: the file that is there, or the way to it, can't be used.
 
     """
+    bullet = render_entry(entry)
+    with locks.hold(file_key(tenant, workspace.folder, path)):
+        workspace.replace(path, _with_entry(workspace, path, bullet), before_rename=recheck)
+    return AppendedNote(path, bullet, entry_sha256(entry))
+
+
+def _with_entry(workspace: Workspace, path: str, bullet: str) -> str:
     day = day_of(path)
     if day is None:
         raise Invalid.of("path", "daily_note", "Notes go to the file of a day, such as memory/2026-03-03.md.")
-    bullet = render_entry(entry)
-    with locks.hold(file_key(tenant, workspace.folder, path)):
-        whole = _so_far(workspace, path, day) + bullet
-        if len(whole.encode()) > NOTE_LIMIT:
-            raise TooLarge(f"The note of {day.isoformat()} is full ({NOTE_LIMIT:,} bytes). Shorten it by hand.")
-        workspace.replace(path, whole, before_rename=recheck)
-    return AppendedNote(path, bullet, entry_sha256(entry))
+    whole = _so_far(workspace, path, day) + bullet
+    if len(whole.encode()) > NOTE_LIMIT:
+        raise TooLarge(f"The note of {day.isoformat()} is full ({NOTE_LIMIT:,} bytes). Shorten it by hand.")
+    return whole
 
 
 def _so_far(workspace: Workspace, path: str, day: date) -> str:

@@ -13,7 +13,7 @@ import pytest
 from gateway.errors import Unavailable
 from gateway.model import AgentName
 from gateway.policy.shipped import shipped
-from gateway.workspace.files import Workspace
+from gateway.workspace.files import FILE_LIMIT, Workspace
 from gateway.workspace.paths import daily_path, instructions_path
 from tests.clock import SettableClock
 from tests.house import House
@@ -352,6 +352,22 @@ async def test_a_note_goes_to_today_of_the_person_or_the_team_with_its_origin(
     for text in ("\x00", "   \n ", "\x1b[31m", "😀" * 2_001):
         refused = await home.tool("alice", session, "memory_append", scope="shared", text=text)
         assert refused.json()["errors"][0]["field"] == "text", text
+
+
+async def test_a_full_note_gets_neither_an_entry_nor_the_origin_of_one(home: House) -> None:
+    """What one person can pile up is bounded: an entry that is never written leaves no row behind."""
+    session = await home.open("alice")
+    full = "x" * (FILE_LIMIT - len("\n- 12345\n"))
+    home.workspace().replace(TODAY, full)
+    for _ in range(3):
+        refused = await home.tool("alice", session, "memory_append", scope="shared", text="123456")
+        assert refused.status_code == 413
+    notes = home.gateway.stores.notes
+    assert await notes.of_path(home.tenant, AgentName("flight"), TODAY) == []
+    assert home.workspace().read(TODAY).text == full
+
+    result(await home.tool("alice", session, "memory_append", scope="shared", text="12345"))
+    assert len(await notes.of_path(home.tenant, AgentName("flight"), TODAY)) == 1
 
 
 async def test_notes_at_once_are_all_there(home: House) -> None:
