@@ -13,7 +13,7 @@ from gateway.policy.relations import readable_after
 from gateway.policy.targets import NewSessionTarget, SessionsTarget, SessionTarget
 from gateway.ports import Clock, Identities, MessageDraft, Page, SessionFilter, Transcripts
 from gateway.sessions.directory import SessionDirectory
-from gateway.sessions.lineage import Creation, build, check, check_title
+from gateway.sessions.lineage import ARCHIVED, Creation, build, check, check_title
 from gateway.sessions.participants import check_owner, check_participants
 
 MAX_MESSAGE_UNITS = 200_000
@@ -136,7 +136,7 @@ class Conversations:
         if len(content.encode("utf-16-le")) // 2 > MAX_MESSAGE_UNITS:
             raise Invalid.of("content", "too_long", f"Keep a message within {MAX_MESSAGE_UNITS} characters.")
         if session.archived_at is not None:
-            raise Conflict("This session is archived. Open a new one to go on.")
+            raise Conflict(ARCHIVED)
         now = self._clock.now()
         draft = MessageDraft(
             id=new_id("msg", now),

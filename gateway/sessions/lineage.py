@@ -9,6 +9,7 @@ from gateway.errors import Conflict, Fault, Invalid
 from gateway.keys import direct_key, explicit_key, generated_key, is_name, new_id
 from gateway.model import AgentName, Kind, ProfileId, Session, SessionFacts, SessionId, TenantId
 
+ARCHIVED = "This session is archived. Open a new one to go on."
 MAX_DEPTH = 32
 MAX_PARTICIPANTS = 200
 MAX_TITLE = 200
@@ -43,10 +44,12 @@ class Creation:
 
 
 def check(creation: Creation) -> None:
-    """Raises Invalid with every rule that the call breaks, and Conflict where its tree is too deep."""
+    """Raises Invalid with every rule that the call breaks, and Conflict where its parent is archived or too deep."""
     faults = [fault for fault in (_about_kind(creation), _about_people(creation), _about_words(creation)) if fault]
     if faults:
         raise Invalid(faults)
+    if creation.parent is not None and creation.parent.session.archived_at is not None:
+        raise Conflict(ARCHIVED)
     if creation.parent is not None and creation.parent.session.path.count("/") >= MAX_DEPTH:
         raise Conflict(f"This tree is {MAX_DEPTH} sessions deep already. Spawn from one further up.")
 

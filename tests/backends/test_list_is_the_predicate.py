@@ -41,12 +41,15 @@ class World:
         self.people: dict[SessionId, set[ProfileId]] = {}
 
     async def fill(self, stores: Stores, count: int) -> None:
-        """Stores `count` sessions, a third of them children, and reassigns and regroups a few."""
+        """Stores `count` sessions, a third of them children, and reassigns, regroups and archives a few."""
         for number in range(count):
             await self._add(stores, f"{number:04d}")
         for root in [one for one in self.sessions if one.parent is None and not one.private]:
             if self.dice.random() < 0.5:
                 await self._regroup(stores, root)
+        for one in self.sessions:
+            if self.dice.random() < 0.2:
+                await stores.sessions.archive(ACME, one.id, NOW, expected=None)
         found = [await stores.sessions.find(ACME, one.id) for one in self.sessions]
         self.sessions = [one.session for one in found if one is not None]
 
@@ -67,8 +70,6 @@ class World:
             people = {made.owner} if private else {made.owner, *dice.sample(PEOPLE, dice.randint(0, 3))}
             await stores.sessions.create(made, sorted(people))
             self.people[made.id] = people
-        if dice.random() < 0.2:
-            await stores.sessions.archive(ACME, made.id, NOW, expected=None)
         self.sessions.append(made)
 
     async def _regroup(self, stores: Stores, root: Session) -> None:

@@ -357,6 +357,41 @@ async def test_a_patch_changes_what_it_names_and_nothing_else(home: House) -> No
     assert cleared.json()["title"] is None
 
 
+async def test_a_patch_of_a_title_and_people_is_refused_whole_or_done_whole(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design section 12: both answers of the policy are on disk before it begins, and a refusal changed nothing."""
+    group = await home.open("alice", "group", participants=[home.id("bob")], title="First")
+    path, sessions = f"/v1/sessions/{group}", home.gateway.stores.sessions
+    changing = sessions.set_title_and_participants
+    decided: list[tuple[str | None, str | None]] = []
+
+    async def looking(*arguments: Any, **named: Any) -> Any:
+        found = await home.audit(kind="decision", person=home.id("alice"))
+        decided.extend((one.record.action, one.record.effect) for one in found[-2:])
+        return await changing(*arguments, **named)
+
+    monkeypatch.setattr(sessions, "set_title_and_participants", looking)
+    people = [home.id("alice"), home.id("carol")]
+    policy = (await home.get("erin", "/v1/admin/policy")).json()
+    bobs = f"p, user:{home.id('bob')}, flight, session/shared, all, any, *, participants, deny\n"
+    text = f"{policy['text']}\n{bobs}"
+    put = await home.send("erin", "PUT", "/v1/admin/policy", {"text": text, "base_version": 1, "comment": "Try."})
+    assert put.status_code == 200, put.text
+
+    long = await home.send("alice", "PATCH", path, {"title": "x" * 201, "participants": people})
+    unknown = await home.send("alice", "PATCH", path, {"title": "Late", "participants": [*people, "prf_x"]})
+    refused = await home.send("bob", "PATCH", path, {"title": "Late", "participants": [*people, home.id("bob")]})
+    alone = await home.send("bob", "PATCH", path, {"title": "Second"})
+    before = (await home.get("alice", path)).json()
+    both = await home.send("alice", "PATCH", path, {"title": "Third", "participants": people})
+
+    assert [one.status_code for one in (long, unknown, refused, alone, both)] == [422, 422, 404, 200, 200]
+    assert (before["title"], before["participants"]) == ("Second", [home.id("alice"), home.id("bob")])
+    assert (both.json()["title"], both.json()["participants"]) == ("Third", people)
+    assert sorted(decided) == [("participants", "allow"), ("post", "allow")]
+
+
 # ── messages and endings ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -424,7 +459,11 @@ async def test_an_archived_session_can_be_read_and_not_written(home: House) -> N
     written = await home.post("alice", f"/v1/sessions/{session}/messages", {"role": "user", "content": "After"})
 
     assert first.json()["archived"] is second.json()["archived"] is True
-    assert written.status_code == 409
+    spawned = await home.tool("alice", session, "sessions_spawn", task="After")
+    below = await create(home, "alice", kind="subagent", parent=session)
+
+    assert (written.status_code, spawned.status_code, below.status_code) == (409, 409, 409)
+    assert len((await home.get("alice", "/v1/sessions")).json()["items"]) == 1
     assert await contents(home, "alice", session) == ["Before"]
     assert (await home.post("alice", f"/v1/sessions/{session}/context")).status_code == 200
     bobs = await home.post("bob", f"/v1/sessions/{session}/messages", {"role": "user", "content": "After"})

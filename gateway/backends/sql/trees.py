@@ -19,7 +19,7 @@ _COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 
 
 def insert(session: Session, people: Sequence[ProfileId], connection: Connection) -> SessionFacts:
-    """Stores a session, and the people of a root. Raises Conflict where the parent of a child is gone.
+    """Stores a session, and the people of a root. Raises Conflict where the parent of a child is gone or archived.
 
     A child is given its root's owner of this moment, who may not be the one that the caller read.
     """
@@ -106,9 +106,10 @@ def remove(tenant: TenantId, session: SessionId, connection: Connection) -> int:
 
 def _owner_of_tree(session: Session, connection: Connection) -> ProfileId:
     parent = (sessions.c.tenant == session.tenant) & (sessions.c.id == session.parent)
-    owner = connection.scalar(select(sessions.c.owner).where(parent, sessions.c.root == session.root))
+    is_open = sessions.c.archived_at.is_(None)
+    owner = connection.scalar(select(sessions.c.owner).where(parent, sessions.c.root == session.root, is_open))
     if owner is None:
-        raise Conflict("The session that this one was to belong to is gone.")
+        raise Conflict("The session that this one was to belong to is gone or archived.")
     return ProfileId(owner)
 
 
