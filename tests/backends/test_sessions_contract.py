@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.backends.sql import cursors
 from gateway.errors import Conflict, Invalid
 from gateway.model import (
     OUTSIDE,
@@ -186,6 +187,18 @@ async def test_a_change_that_was_permitted_by_what_no_longer_holds_writes_nothin
     assert await store.find(ACME, root.id) == there
 
 
+async def test_nothing_is_opened_below_an_archived_session_until_it_is_reset(stores: Stores) -> None:
+    """Interface: archived is no more messages; a child would be a way around it. Asked where it is written, too."""
+    parent = a_session("A")
+    await stores.sessions.create(parent, [ALICE])
+    await stores.sessions.archive(ACME, parent.id, NOW, expected=None)
+    with pytest.raises(Conflict):
+        await stores.sessions.create(a_session("B", parent=parent), ())
+    await stores.sessions.reset(ACME, parent.id, expected=None)
+    child = await stores.sessions.create(a_session("B", parent=parent), ())
+    assert child.session.parent == parent.id
+
+
 async def test_the_owner_takes_part_as_long_as_they_own_it(stores: Stores) -> None:
     """Design section 6; and of a title and people that are changed at once, neither is where one can't be."""
     root = a_group("A")
@@ -320,6 +333,30 @@ async def test_history_pages_from_the_oldest_and_fails_closed_after_a_reset(stor
     assert await read(1, 1, cursor) is None
     assert await read(2, 0, None) == ([], None)
     assert await stores.transcripts.latest(ACME, made.id, incarnation=1, after=0, limit=9) is None
+
+
+async def test_a_cursor_of_messages_tells_nothing_of_other_peoples_and_fits_its_own_session_alone(
+    stores: Stores,
+) -> None:
+    """Design section 7: nobody learns how much is written in sessions that they may not read."""
+    mine, theirs = a_session("A"), a_session("B", BOB)
+    await stores.sessions.create(mine, [ALICE])
+    await stores.sessions.create(theirs, [BOB])
+    for number in range(1, 4):
+        for one in (theirs, mine):
+            await stores.transcripts.append(ACME, a_draft(one, f"text {number}", number))
+
+    async def read(session: Session, cursor: str | None) -> Any:
+        return await stores.transcripts.history(ACME, session.id, incarnation=1, after=0, limit=1, cursor=cursor)
+
+    first, other = await read(mine, None), await read(theirs, None)
+    second = await read(mine, first.next_cursor)
+
+    assert cursors.read("history", first.next_cursor) == first.items[0].id
+    assert [one.content for one in second.items] == ["text 2"]
+    for cursor in (other.next_cursor, cursors.write("history", "2"), cursors.write("history", "msg_none")):
+        with pytest.raises(Invalid):
+            await read(mine, cursor)
 
 
 async def test_a_page_of_long_messages_ends_early_and_goes_on_where_it_ended(stores: Stores) -> None:

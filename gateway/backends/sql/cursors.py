@@ -25,10 +25,10 @@ def read(kind: str, cursor: str) -> str:
     try:
         text = base64.urlsafe_b64decode(cursor[:_MAX_LENGTH].encode("ascii") + b"=" * (-len(cursor) % 4)).decode()
     except (binascii.Error, UnicodeError):
-        raise _not_a_cursor() from None
+        raise not_a_cursor() from None
     prefix, _, place = text.partition(":")
     if prefix != kind or not place or write(kind, place) != cursor:
-        raise _not_a_cursor()
+        raise not_a_cursor()
     return place
 
 
@@ -36,7 +36,7 @@ def read_number(kind: str, cursor: str) -> int:
     """The place, where places are numbers."""
     place = read(kind, cursor)
     if not (place.isascii() and place.isdigit() and int(place) <= _LARGEST):
-        raise _not_a_cursor()
+        raise not_a_cursor()
     return int(place)
 
 
@@ -47,5 +47,6 @@ def page(kind: str, rows: Sequence[RowT], limit: int, place: Callable[[RowT], ob
     return Page(kept, write(kind, str(place(kept[-1]))) if more else None)
 
 
-def _not_a_cursor() -> Invalid:
+def not_a_cursor() -> Invalid:
+    """What is raised for a cursor that fits no place of the list."""
     return Invalid.of("cursor", "cursor", "That is no cursor of this list. Leave it out to start at the beginning.")

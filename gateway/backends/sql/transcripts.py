@@ -36,6 +36,17 @@ class _Waiting:
     outcome: asyncio.Future[Message | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
+@dataclass(frozen=True, slots=True)
+class _Transcript:
+    tenant: TenantId
+    session: SessionId
+    incarnation: int
+
+    def named(self) -> dict[str, object]:
+        """The parameters of the statements below."""
+        return {"of": self.tenant, "name": self.session, "incarnation": self.incarnation}
+
+
 class SqlTranscripts:
     """`ports.Transcripts` on the store. Appends that come while one is being written are written together."""
 
@@ -60,20 +71,29 @@ class SqlTranscripts:
         self, tenant: TenantId, session: SessionId, *, incarnation: int, after: int, limit: int, cursor: str | None
     ) -> Page[Message] | None:
         """Messages numbered above `after`, oldest first; None where the session is gone or another incarnation by now.
-        Long ones make a page of fewer than `limit`. Raises Invalid for what is no cursor."""
-        above = after if cursor is None else max(after, cursors.read_number(_CURSOR, cursor))
+        Long ones make a page of fewer than `limit`. Raises Invalid for what is no cursor of this session's.
+
+        A cursor names the last message by its id: its number counts the whole tenant's messages, which is nobody's
+        business who may not read them."""
+        last = None if cursor is None else cursors.read(_CURSOR, cursor)
         room = _Room(PAGE_BYTES)
-        work = partial(_messages, _OLDEST, tenant, session, incarnation, above, limit + 1, room)
+
+        def work(connection: Connection) -> list[Message] | None:
+            here = _Transcript(tenant, session, incarnation)
+            above = after if last is None else max(after, _number_of(last, here, connection))
+            return _messages(_OLDEST, here, above, limit + 1, room, connection)
+
         found = await self._database.read(work)
         if found is None:
             return None
-        return cursors.page(_CURSOR, found, min(limit, room.fitting), lambda message: message.number)
+        return cursors.page(_CURSOR, found, min(limit, room.fitting), lambda message: message.id)
 
     async def latest(
         self, tenant: TenantId, session: SessionId, *, incarnation: int, after: int, limit: int
     ) -> Sequence[Message] | None:
         """The newest `limit` messages above `after`, oldest of them first; None as in `history`."""
-        found = await self._database.read(partial(_messages, _NEWEST, tenant, session, incarnation, after, limit, None))
+        here = _Transcript(tenant, session, incarnation)
+        found = await self._database.read(partial(_messages, _NEWEST, here, after, limit, None))
         return None if found is None else found[::-1]
 
     async def search(
@@ -154,22 +174,32 @@ _NEWEST = Prepared(_BASE.order_by(messages.c.number.desc()).limit(bindparam("pag
 _INCARNATION = Prepared(
     select(sessions.c.incarnation).where(sessions.c.tenant == bindparam("of"), sessions.c.id == bindparam("name"))
 )
+_NUMBER = Prepared(
+    select(messages.c.number).where(
+        messages.c.tenant == bindparam("of"),
+        messages.c.id == bindparam("message"),
+        messages.c.session == bindparam("name"),
+        messages.c.incarnation == bindparam("incarnation"),
+    )
+)
+
+
+def _number_of(message: str, here: _Transcript, connection: Connection) -> int:
+    """Raises Invalid for a message that is not of this transcript, whether or not there is one elsewhere."""
+    rows = _NUMBER.rows(connection, message=message, **here.named())
+    if not rows:
+        raise cursors.not_a_cursor()
+    number: int = rows[0][0]
+    return number
 
 
 def _messages(
-    prepared: Prepared,
-    tenant: TenantId,
-    session: SessionId,
-    incarnation: int,
-    above: int,
-    limit: int,
-    room: _Room | None,
-    connection: Connection,
+    prepared: Prepared, here: _Transcript, above: int, limit: int, room: _Room | None, connection: Connection
 ) -> list[Message] | None:
-    now = _INCARNATION.rows(connection, of=tenant, name=session)
-    if not now or now[0][0] != incarnation:
+    now = _INCARNATION.rows(connection, of=here.tenant, name=here.session)
+    if not now or now[0][0] != here.incarnation:
         return None
-    named = {"of": tenant, "name": session, "incarnation": incarnation, "above": above, "page": limit}
+    named = here.named() | {"above": above, "page": limit}
     rows = prepared.rows_until(connection, room.is_over, **named) if room else prepared.rows(connection, **named)
     return [_message(row) for row in rows]
 
