@@ -246,13 +246,13 @@ async def test_an_admin_gives_and_takes_no_role_that_they_do_not_hold(
 ) -> None:
     """Design section 5: or they would read as their own service, or through a friend, what no admin may."""
     dana = await store.person("Dana", "member", roles=(role("member"), given))
-    for attempt in (
-        lambda: people.add(cast.as_erin, name="robot", kind="service", roles=[given]),
-        lambda: people.set_roles(cast.as_erin, cast.alice.id, [role("member"), given]),
-        lambda: people.set_roles(cast.as_erin, dana.id, [role("member")]),
-    ):
-        with pytest.raises(ToolNotAllowed, match=f"don't hold {given.role} .* an owner can"):
-            await attempt()
+    refused = f"don't hold {given.role} .* an owner can"
+    with pytest.raises(ToolNotAllowed, match=refused):
+        await people.add(cast.as_erin, name="robot", kind="service", roles=[given])
+    with pytest.raises(ToolNotAllowed, match=refused):
+        await people.set_roles(cast.as_erin, cast.alice.id, [role("member"), given])
+    with pytest.raises(ToolNotAllowed, match=refused):
+        await people.set_roles(cast.as_erin, dana.id, [role("member")])
     assert (await as_stored(store, cast.alice))[0] == cast.alice
     assert (await as_stored(store, dana))[0] == dana
     assert await store.identities.count_people(ACME) == 4

@@ -13,6 +13,7 @@ from gateway.policy.targets import (
     SessionsTarget,
     SessionTarget,
     SingleTarget,
+    Target,
 )
 from tests.cast import ACME, FLIGHT, HOTEL, child, person, profile_id, requester, root
 
@@ -139,7 +140,7 @@ def test_each_target_is_asked_about_by_its_facts(
 
 def test_the_audit_has_a_name_for_each_target() -> None:
     """An admin who explains a refusal needs to know what was asked for."""
-    targets = [
+    targets: list[Target] = [
         SessionTarget(MINE),
         NewSessionTarget(ACME, FLIGHT, Kind.GROUP, False, None),
         _file(Resource.MEMORY_DAILY),
