@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from gateway.errors import Fault, Invalid
+from gateway.errors import Fault, Invalid, field_path
 
 ArgumentsT = TypeVar("ArgumentsT", bound="Arguments")
 
@@ -37,7 +37,7 @@ def schema(model: type[Arguments]) -> dict[str, object]:
 
 
 def _fault(location: tuple[int | str, ...], rule: str, message: str) -> Fault:
-    field = ".".join(str(part) for part in location) or "body"
+    field = field_path(location) or "body"
     if rule == "extra_forbidden":
         message = "There is no such field."
     message = message.removeprefix("Value error, ")

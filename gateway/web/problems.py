@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
@@ -21,7 +20,6 @@ from gateway.errors import (
     PreconditionFailed,
     TooLarge,
     Unavailable,
-    field_path,
 )
 
 MEDIA_TYPE = "application/problem+json"
@@ -63,20 +61,6 @@ def document(error: GatewayError, request_id: str) -> bytes:
 def internal() -> GatewayError:
     """What a caller is told of a failure that nobody foresaw: nothing but where to ask."""
     return GatewayError("Something failed here. Nothing is wrong with your request; tell the operator its request_id.")
-
-
-def invalid(error: ValidationError, *, within: str = "") -> Invalid:
-    """Every fault of a request body, each with its full name; `within` names the part of the request, if not the body.
-
-    The values are left out: a body may hold what should not be repeated.
-    """
-    problems = error.errors(include_url=False, include_input=False, include_context=False)
-    return Invalid([_fault(one["loc"], one["type"], one["msg"], within) for one in problems])
-
-
-def _fault(location: tuple[str | int, ...], rule: str, message: str, within: str) -> Fault:
-    field = field_path((within, *location) if within else location) or "body"
-    return Fault(field=field, rule=rule, message=message.removeprefix("Value error, "))
 
 
 def _entry(fault: Fault) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import httpx2
 import pytest
-from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,7 +16,6 @@ from gateway import errors
 from gateway.errors import Fault, GatewayError
 from gateway.settings import Settings
 from gateway.web.middleware import with_edge
-from gateway.web.problems import invalid
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 
@@ -173,33 +171,6 @@ async def test_a_failure_that_nobody_foresaw_tells_nothing_and_is_logged(
     assert (line["event"], line["failure"]) == ("request_failed", ["builtins.ValueError"])
     assert line["request"] == body["request_id"]
     assert "alice" not in logs.text
-
-
-def test_faults_of_a_body_carry_their_full_names_and_no_values() -> None:
-    """Interface: a problem names the field and the rule; what was sent is not repeated."""
-
-    class Role(BaseModel):
-        role: str
-
-    class Person(BaseModel):
-        name: str
-        roles: list[Role]
-
-    with pytest.raises(ValidationError) as caught:
-        Person.model_validate({"roles": [{"role": "member"}, {"role": 3}]})
-
-    assert [(fault.field, fault.rule) for fault in invalid(caught.value).faults] == [
-        ("name", "missing"),
-        ("roles[1].role", "string_type"),
-    ]
-    assert [fault.field for fault in invalid(caught.value, within="query").faults] == [
-        "query.name",
-        "query.roles[1].role",
-    ]
-
-    with pytest.raises(ValidationError) as caught:
-        Person.model_validate(3)
-    assert [fault.field for fault in invalid(caught.value).faults] == ["body"]
 
 
 async def test_outside_of_http_an_error_stays_an_error(
