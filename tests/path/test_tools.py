@@ -34,7 +34,7 @@ def result(answer: httpx2.Response) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("tool", "arguments", "faults"),
     [
-        ("sessions_list", {"limit": 0, "kinds": ["lounge"], "owner": "x"}, {"limit", "kinds.0", "owner"}),
+        ("sessions_list", {"limit": 0, "kinds": ["lounge"], "owner": "x"}, {"limit", "kinds[0]", "owner"}),
         (
             "sessions_list",
             {"limit": 201, "messageLimit": 21, "activeMinutes": 0},
