@@ -59,11 +59,15 @@ class AssembleContext:
         return turn
 
     async def _is_owner(self, turn: Turn, session: Session) -> bool:
-        """Whether this turn is the session owner's; the creator's, where the owner is not a person."""
+        """Whether this turn is the session owner's; the creator's, where the owner is not a person.
+
+        A child belongs to whom its root belongs, so whoever made the child alone does not count.
+        """
         requester = turn.requester.profile
         if requester.kind != "person":
             return False
-        if session.owner == requester.id or session.creator != requester.id:
+        made_the_root = session.creator == requester.id and session.parent is None
+        if session.owner == requester.id or not made_the_root:
             return session.owner == requester.id
         owner = await self._identities.profile(turn.tenant, session.owner)
         return owner is not None and owner.kind != "person"
