@@ -129,7 +129,7 @@ class Case:
                 (self._somebody(), replace(question(self._dice, agent), resource=resource))
                 for agent, resource in places[: COLD_SAMPLES - len(took)]
             ]
-            took += timed(lambda asked, fresh=snapshot: fresh.decide(asked[0], asked[1], NOW), requests)  # type: ignore[misc]
+            took += timed(lambda asked, fresh=snapshot: fresh.decide(asked[0], asked[1], NOW), requests)  # type: ignore[misc]  # bound now
         return took
 
     def ask_plain(self) -> None:

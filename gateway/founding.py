@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gateway.errors import Invalid
 from gateway.identity.access_tokens import mint
+from gateway.identity.people import OPERATOR_ISSUER
 from gateway.keys import is_name, new_id
 from gateway.model import (
     ANY_AGENT,
@@ -22,7 +23,7 @@ from gateway.model import (
     TenantId,
 )
 from gateway.ports import Agents, Clock, Identities, Policies, Tenants
-from gateway.stages.authenticate import OPERATOR_ISSUER, OPERATOR_SUBJECT
+from gateway.stages.authenticate import OPERATOR_SUBJECT
 from gateway.workspace.folders import AgentFolders
 from gateway.workspace.scaffold import copy_example
 

@@ -50,8 +50,8 @@ def list_people(
 
 def add_person(
     name: Annotated[str, typer.Argument(help="What they are called.")],
-    email: Annotated[list[str], typer.Option("--email", help="An email of theirs; may be given again.")] = [],  # noqa: B006
-    role: Annotated[list[str], typer.Option("--role", help=f"{ROLE_HELP} May be given again.")] = [],  # noqa: B006
+    email: Annotated[list[str], typer.Option("--email", help="An email of theirs; may be given again.")] = [],  # noqa: B006 - typer copies it
+    role: Annotated[list[str], typer.Option("--role", help=f"{ROLE_HELP} May be given again.")] = [],  # noqa: B006 - typer copies it
     service: Annotated[bool, typer.Option("--service", help="A service, not a person.")] = False,
     config: Config = None,
     tenant: TenantName = None,
@@ -108,7 +108,7 @@ def roles(
     person: PersonReference,
     replacing: Annotated[
         list[str], typer.Option("--set", help=f"{ROLE_HELP} May be given again; these replace all others.")
-    ] = [],  # noqa: B006
+    ] = [],  # noqa: B006 - typer copies it
     none: Annotated[bool, typer.Option("--none", help="Take all roles.")] = False,
     config: Config = None,
     tenant: TenantName = None,

@@ -37,7 +37,7 @@ def create(
     days: Annotated[int, typer.Option("--days", help="How long it is good, from 1 to 365 days.")] = 90,
     scope: Annotated[
         list[str], typer.Option("--scope", help="session, memory, admin, gateway; may be given again. Without it all.")
-    ] = [],  # noqa: B006
+    ] = [],  # noqa: B006 - typer copies it
     config: Config = None,
     tenant: TenantName = None,
     as_json: AsJson = False,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.errors import Unauthenticated
+from gateway.identity.people import OPERATOR_ISSUER
 from gateway.model import Principal, TenantId
 
 ACCESS_TOKEN_PREFIX = "gwp_"  # noqa: S105 - what a token begins with, not one
 
 
-OPERATOR_ISSUER = "operator"
 OPERATOR_SUBJECT = "local"
 
 

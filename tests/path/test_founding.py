@@ -8,8 +8,9 @@ import pytest
 
 from gateway.errors import Conflict, Invalid
 from gateway.founding import DEMO, DEMO_AGENT, DEMO_PEOPLE
+from gateway.identity.people import OPERATOR_ISSUER
 from gateway.policy.shipped import shipped
-from gateway.stages.authenticate import OPERATOR_ISSUER, OPERATOR_SUBJECT
+from gateway.stages.authenticate import OPERATOR_SUBJECT
 from tests.house import House
 
 EXAMPLE = Path(__file__).parents[2] / "workspaces" / "demo" / "flight"

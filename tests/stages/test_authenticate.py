@@ -7,7 +7,7 @@ import pytest
 from gateway.errors import Unauthenticated
 from gateway.identity.people import OPERATOR_ISSUER as RESERVED
 from gateway.model import Principal
-from gateway.stages.authenticate import OPERATOR_ISSUER, Authenticate, Credentials
+from gateway.stages.authenticate import Authenticate, Credentials
 from tests.cast import ACME
 
 
@@ -26,7 +26,7 @@ async def test_only_the_command_line_on_the_machine_has_a_local_operator() -> No
 
     operator = await at_home(Credentials(operator_of=ACME))
 
-    assert (operator.tenant, operator.issuer, operator.credential) == (ACME, OPERATOR_ISSUER, "operator")
+    assert (operator.tenant, operator.issuer, operator.credential) == (ACME, "operator", "operator")
     assert operator.scopes == frozenset({"*"})
     with pytest.raises(Unauthenticated) as refused:
         await listening(Credentials(operator_of=ACME))
@@ -34,4 +34,4 @@ async def test_only_the_command_line_on_the_machine_has_a_local_operator() -> No
     for where in (at_home, listening):
         with pytest.raises(Unauthenticated):
             await where(Credentials(("Bearer gwp_x",)))
-    assert OPERATOR_ISSUER == RESERVED  # which no sign-in can be linked under
+    assert operator.issuer == RESERVED  # which no sign-in can be linked under

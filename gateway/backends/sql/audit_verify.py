@@ -13,7 +13,7 @@ from gateway.backends.sql.database import driver
 from gateway.model import TenantId
 from gateway.ports import ChainReport
 
-_CHAIN = f"SELECT sequence, hash, body, {', '.join(INDEXED)} FROM audit WHERE tenant = ? ORDER BY sequence"  # noqa: S608
+_CHAIN = f"SELECT sequence, hash, body, {', '.join(INDEXED)} FROM audit WHERE tenant = ? ORDER BY sequence"  # noqa: S608 - ours
 
 _OTHER_KEY = "the checkpoint was signed with another key: restore audit.key, nothing can be checked with this one"
 
