@@ -18,13 +18,13 @@ import uvloop
 
 from gateway.app import Gateway, compose
 from gateway.founding import DEMO
+from gateway.identity.credentials import Credentials
 from gateway.logs import configure
 from gateway.model import Profile
 from gateway.operations.sessions import CreateBody, OnAgent
 from gateway.pipeline import Call
 from gateway.policy.shipped import shipped
 from gateway.settings import load
-from gateway.stages.authenticate import Credentials
 from gateway.stages.record_audit import Trail
 
 ROOT = Path(__file__).parents[1]
@@ -60,7 +60,7 @@ async def open_session(gateway: Gateway, secret: str) -> str:
         return OnAgent("flight", CreateBody(kind="direct"))
 
     call = Call(
-        credentials=Credentials((f"Bearer {secret}",)),
+        credentials=Credentials.bearer(secret),
         arguments=arguments,
         operation=lambda _: gateway.catalogue.sessions.create,
         entry=lambda _: None,

@@ -28,14 +28,11 @@ from gateway.backends.sql.sessions import SqlSessions
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
 from gateway.founding import Founder
-from gateway.identity.access_tokens import AccessTokenVerifier, TokenUse
-from gateway.identity.issuers import IssuerSettings, ScopePolicy
-from gateway.identity.oidc import OidcVerifier
 from gateway.identity.people import People
 from gateway.identity.profiles import ProfileResolver
 from gateway.identity.tokens import AccessTokens
 from gateway.logs import Loggers
-from gateway.model import AuditRecord, TenantId
+from gateway.model import AuditRecord
 from gateway.operations.agents import AgentOperations
 from gateway.operations.audit import AuditOperations
 from gateway.operations.catalogue import Catalogue
@@ -50,7 +47,7 @@ from gateway.policy.states import TenantStates
 from gateway.ports import Clock
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.directory import SessionDirectory
-from gateway.settings import Issuer, Settings
+from gateway.settings import Settings
 from gateway.stages.assemble_context import AssembleContext
 from gateway.stages.authenticate import Authenticate
 from gateway.stages.authorize import AuthorizeStage
@@ -62,6 +59,7 @@ from gateway.tools.memory import MemoryTools
 from gateway.tools.personal_instructions import PersonalInstructions
 from gateway.tools.registry import Registry
 from gateway.tools.sessions import SessionTools
+from gateway.ways_in import WaysIn, ways_in
 from gateway.web.api.for_admins import for_admins
 from gateway.web.api.for_people import for_people
 from gateway.web.api.openapi import openapi
@@ -105,10 +103,9 @@ class Gateway:
     metrics: Metrics
     catalogue: Catalogue
     pipeline: Pipeline
-    token_use: TokenUse
+    ways: WaysIn
     refusals: Refusals
     http: httpx2.AsyncClient
-    oidc: OidcVerifier | None
 
     @property
     def founder(self) -> Founder:
@@ -137,12 +134,11 @@ class Gateway:
         async with AsyncExitStack() as stack:
             stack.callback(self.threads.shutdown)
             stack.push_async_callback(self.http.aclose)
-            if self.oidc is not None:
-                stack.push_async_callback(self.oidc.aclose)
+            stack.push_async_callback(self.ways.aclose)
             await stack.enter_async_context(self.stores.database)
             await stack.enter_async_context(self.epochs)
             await stack.enter_async_context(self.buffer)
-            await stack.enter_async_context(periodically(self.token_use.flush, TOKEN_USE_EVERY_S))
+            await stack.enter_async_context(periodically(self.ways.token_use.flush, TOKEN_USE_EVERY_S))
             await stack.enter_async_context(periodically(self._log_refusals, REFUSALS_EVERY_S))
             yield self
 
@@ -188,20 +184,18 @@ def compose(
     metrics.watch_epoch_age(lambda: epochs.age_s)
     refusals = Refusals(_refusal_log(loggers), clock)
     http = httpx2.AsyncClient(follow_redirects=False)
-    oidc = OidcVerifier([_issuer(one) for one in settings.oidc.issuers], http, clock) if settings.oidc.issuers else None
-    use = TokenUse(stores.identities)
-    access_tokens = AccessTokenVerifier(stores.identities, clock, epochs.current, use)
+    ways = ways_in(settings, stores.identities, http, clock, epochs.current)
     pipeline = _pipeline(
         stores,
         epochs,
         directory,
         folders,
         clock,
-        Authenticate(access_tokens=access_tokens, oidc=oidc, local_operator=local_operator),
+        Authenticate(ways.verifiers, local_operator=local_operator),
         RecordAudit(buffer, refusals.count, clock, epochs.knows),
         buffer.record_durably,
         metrics,
-        frozenset(one.issuer for one in settings.oidc.issuers if one.provision),
+        ways.provisioning,
     )
     return Gateway(
         settings=settings,
@@ -214,10 +208,9 @@ def compose(
         metrics=metrics,
         catalogue=catalogue,
         pipeline=pipeline,
-        token_use=use,
+        ways=ways,
         refusals=refusals,
         http=http,
-        oidc=oidc,
     )
 
 
@@ -315,18 +308,3 @@ def _refusal_log(loggers: Loggers) -> Callable[[Mapping[Kind, int]], None]:
 
 def _effect(allowed: bool) -> str:
     return "allow" if allowed else "deny"
-
-
-def _issuer(one: Issuer) -> IssuerSettings:
-    return IssuerSettings(
-        issuer=one.issuer,
-        audience=one.audience,
-        algorithms=frozenset(one.algorithms),
-        tenant=TenantId(one.tenant) if one.tenant else None,
-        tenant_claim=one.tenant_claim,
-        jwks_uri=one.jwks_uri,
-        trust_email=one.trust_email,
-        provision=one.provision,
-        accept_plain_typ=one.accept_plain_typ,
-        scopes=ScopePolicy(one.scopes),
-    )

@@ -115,26 +115,39 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoleAssignment:
+    """A role held on one agent, or on every agent ("*")."""
+
+    role: str  # "member", without the "role:" of a policy row
+    agent: AgentName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnBinding:
+    """The one turn that a turn token is good for: a session as it was when the turn began."""
+
+    turn: str  # trn_…
+    session: SessionId
+    incarnation: int
+    agent: AgentName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
     """Who calls, as the credential says: (issuer, subject), and what that credential carries."""
 
     tenant: TenantId
     issuer: str
     subject: str
-    credential: str  # "access_token", "oidc", "operator"
+    credential: str  # "access_token", "oidc", "operator", "turn_token", …: the kind
     scopes: frozenset[str]  # areas of resources: "session", "memory", "admin", "gateway", or "*"
     expires_at: datetime | None = None
     credential_id: str | None = None  # tok_… of an access token
     email: str | None = None  # only one that the issuer verified
     service: bool = False  # a client that got the token for itself, not for a person (RFC 9068 section 2.2)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleAssignment:
-    """A role held on one agent, or on every agent ("*")."""
-
-    role: str  # "member", without the "role:" of a policy row
-    agent: AgentName
+    roles: tuple[RoleAssignment, ...] = ()  # from the issuer's groups: they last as long as this credential
+    turn: TurnBinding | None = None  # only a turn token has one
+    beside: tuple[Principal, ...] = ()  # other credentials of the same request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from gateway.errors import GatewayError, NotFound
+from gateway.identity.credentials import Credentials
 from gateway.model import Principal, TenantId
 from gateway.stages.assemble_context import AssembleContext
-from gateway.stages.authenticate import Authenticate, Credentials
+from gateway.stages.authenticate import Authenticate
 from gateway.stages.authorize import AuthorizeStage
 from gateway.stages.call_tool import CallTool
 from gateway.stages.open_session import Entry, OpenSession

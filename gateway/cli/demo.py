@@ -11,11 +11,11 @@ from gateway.cli import output
 from gateway.cli.running import Desk
 from gateway.errors import ConfigurationFaults, Fault, PreconditionFailed
 from gateway.founding import DEMO, DEMO_AGENT, DEMO_PEOPLE
+from gateway.identity.credentials import Credentials
 from gateway.model import Requester, SessionFacts
 from gateway.operations.sessions import CreateBody, Listing, OnAgent
 from gateway.policy.shipped import shipped
 from gateway.ports import Page
-from gateway.stages.authenticate import Credentials
 from gateway.tools.arguments import parse
 from gateway.tools.personal_instructions import Saving
 
@@ -90,7 +90,7 @@ def _told(gateway: Gateway) -> Path:
 
 async def _filled(gateway: Gateway, secrets: dict[str, str]) -> Demo:
     """The two sessions and alice's instructions, made by alice and bob themselves."""
-    alice, bob = (Desk(gateway, Credentials((f"Bearer {secrets[name]}",))) for name in ("alice", "bob"))
+    alice, bob = (Desk(gateway, Credentials.bearer(secrets[name])) for name in ("alice", "bob"))
     with suppress(PreconditionFailed):  # a start that was killed has written them
         await alice.ask(gateway.catalogue.instructions.save, lambda: Saving(DEMO_AGENT, _INSTRUCTIONS, None))
     return Demo(secrets=secrets, private=await _open(alice, {"kind": "direct"}), group=await _group(alice, bob))

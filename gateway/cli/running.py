@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 from gateway.app import Gateway, compose
 from gateway.errors import GatewayError, Invalid, NotFound, ToolNotAllowed, Unauthenticated, Unavailable
+from gateway.identity.credentials import Credentials
 from gateway.keys import new_id
 from gateway.logs import Loggers, configure
 from gateway.model import TenantId
 from gateway.operations.catalogue import Catalogue
 from gateway.pipeline import Call
 from gateway.settings import Settings, load
-from gateway.stages.authenticate import Credentials
 from gateway.stages.open_session import Entry
 from gateway.stages.record_audit import Trail
 from gateway.tools.registry import AnyOperation
@@ -140,7 +140,7 @@ async def _run(settings: Settings, work: Callable[[Gateway], Awaitable[ResultT]]
 async def _desk(gateway: Gateway, tenant: str | None, environ: Mapping[str, str]) -> Desk:
     token = environ.get(TOKEN_VARIABLE)
     if token is not None:  # an empty one too: it must not make an operator of whoever forgot to fill it
-        return Desk(gateway, Credentials((f"Bearer {token}",)), tenant)
+        return Desk(gateway, Credentials.bearer(token), tenant)
     return Desk(gateway, Credentials(operator_of=await _tenant(gateway, tenant)))
 
 

@@ -14,6 +14,12 @@ def areas_in(words: Iterable[str], prefix: str) -> frozenset[str]:
     return AREAS & frozenset(ours)
 
 
+def common(held: Iterable[frozenset[str]]) -> frozenset[str]:
+    """What every one of several credentials reaches."""
+    limits = [one for one in held if EVERYTHING not in one]
+    return frozenset.intersection(*limits) if limits else frozenset({EVERYTHING})
+
+
 def reaches(held: frozenset[str], wanted: frozenset[str]) -> bool:
     """Whether a credential with `held` may hand on `wanted`: never more than it has itself."""
     return EVERYTHING in held or wanted <= held

@@ -2,57 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gateway.errors import Unauthenticated
+from gateway.identity.bearer import SEND_A_TOKEN
+from gateway.identity.credentials import Credentials, HeaderVerifier
 from gateway.identity.people import OPERATOR_ISSUER
+from gateway.identity.scopes import common
 from gateway.model import Principal, TenantId
-
-ACCESS_TOKEN_PREFIX = "gwp_"  # noqa: S105 - what a token begins with, not one
-
 
 OPERATOR_SUBJECT = "local"
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """What a request presents: the values of its `Authorization` headers, or that the local operator runs it."""
-
-    authorization: Sequence[str] = ()
-    operator_of: TenantId | None = None
-
-
-class Verifier(Protocol):
-    """Verifies one kind of bearer token."""
-
-    async def verify(self, token: str) -> Principal:
-        """The principal. Raises Unauthenticated, or Unavailable where the issuer's keys can't be had."""
-
-
 class Authenticate:
-    """Verifies what is presented; `oidc` is None where no issuer is configured."""
+    """Verifies what is presented, each kind by its header."""
 
-    def __init__(self, *, access_tokens: Verifier, oidc: Verifier | None, local_operator: bool) -> None:
-        self._access_tokens = access_tokens
-        self._oidc = oidc
+    def __init__(self, verifiers: Mapping[bytes, HeaderVerifier], *, local_operator: bool) -> None:
+        """`verifiers` by the lower-case name of their header: a kind that is not in it is not a credential here."""
+        self._verifiers = verifiers
         self._local_operator = local_operator
 
     async def __call__(self, credentials: Credentials) -> Principal:
-        """The principal. Raises Unauthenticated: none, several, not a bearer token, or not a good one."""
+        """The principal. Raises Unauthenticated: none, one that is not good, or two that can't go together."""
         if credentials.operator_of is not None:
             return self._operator(credentials.operator_of)
-        return await self._verifier(token := _bearer(credentials.authorization)).verify(token)
+        principals = []
+        for name, values in self._presented(credentials).items():
+            principal = await self._verifiers[name].verify(values, credentials)
+            if principal is not None:
+                principals.append(principal)
+        if not principals:
+            raise Unauthenticated(SEND_A_TOKEN, reason="credential_missing")
+        return principals[0] if len(principals) == 1 else _together(principals)
 
-    def _verifier(self, token: str) -> Verifier:
-        if token.startswith(ACCESS_TOKEN_PREFIX):
-            return self._access_tokens
-        if self._oidc is None:
-            raise Unauthenticated(
-                "That token is not one of this gateway's.", reason="token_unknown", error="invalid_token"
-            )
-        return self._oidc
+    def _presented(self, credentials: Credentials) -> dict[bytes, list[str]]:
+        presented: dict[bytes, list[str]] = {}
+        for name, value in credentials.headers:
+            if name in self._verifiers:
+                presented.setdefault(name, []).append(value.decode("latin-1"))
+        return presented
 
     def _operator(self, tenant: TenantId) -> Principal:
         """Who runs the command line on the machine itself; no request over a network can say so."""
@@ -67,17 +56,23 @@ class Authenticate:
         )
 
 
-def _bearer(headers: Sequence[str]) -> str:
-    """The one bearer token (RFC 6750 section 2.1)."""
-    if not headers:
-        raise Unauthenticated("Send a token: 'Authorization: Bearer gwp_…'.", reason="credential_missing")
-    if len(headers) > 1:
-        raise Unauthenticated(
-            "Send one Authorization header, not several.", reason="credentials_several", error="invalid_request"
-        )
-    scheme, _, token = headers[0].partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthenticated(
-            "Send a token: 'Authorization: Bearer gwp_…'.", reason="credential_malformed", error="invalid_request"
-        )
-    return token.strip()
+def _together(principals: Sequence[Principal]) -> Principal:
+    """Several credentials as one principal with the others beside it; whether they are one person's, or a service's
+    beside a turn token, is seen once their profiles are known.
+
+    A turn token comes first and keeps its scopes: a service only carries it. Two of one person reach what both reach.
+    """
+    turns = [one for one in principals if one.turn is not None]
+    if len(turns) > 1 or (turns and len(principals) > 2):
+        raise Unauthenticated("Send one credential.", reason="credentials_several", error="invalid_request")
+    first = turns[0] if turns else principals[0]
+    beside = tuple(one for one in principals if one is not first)
+    if turns:
+        return replace(first, beside=beside)
+    ends = [one.expires_at for one in principals if one.expires_at is not None]
+    return replace(
+        first,
+        beside=beside,
+        scopes=common(one.scopes for one in principals),
+        expires_at=min(ends, default=None),
+    )

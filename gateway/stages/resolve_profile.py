@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from gateway.errors import Unauthenticated
+from gateway.identity.roles import SERVICE
 from gateway.model import OUTSIDE, Principal, Requester, TenantId
 from gateway.policy.states import TenantStates
 from gateway.ports import Clock
@@ -52,6 +54,10 @@ class ResolveProfile:
         if min_epoch is not None:
             await self._freshness.at_least(principal.tenant, min_epoch)
         requester = await self._profiles.resolve(principal, request=trail.request, surface=trail.surface)
+        for other in principal.beside:
+            _check_goes_with(
+                requester, await self._profiles.resolve(other, request=trail.request, surface=trail.surface)
+            )
         state = await self._states.current(principal.tenant)
         trail.requester = requester
         trail.epoch = state.epoch
@@ -66,4 +72,15 @@ class ResolveProfile:
             trail=trail,
             authorize=self._authorize,
             renew=renew,
+        )
+
+
+def _check_goes_with(requester: Requester, other: Requester) -> None:
+    """Raises Unauthenticated where a second credential names somebody else; a service may carry a turn token."""
+    carries = requester.principal.turn is not None and other.profile.kind == SERVICE
+    if other.tenant != requester.tenant or not (carries or other.profile.id == requester.profile.id):
+        raise Unauthenticated(
+            "Your credentials name different people. Send one.",
+            reason="credentials_of_different_people",
+            error="invalid_request",
         )

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select, text
 
 from gateway.backends.sql.database import Budget, Database, driver, mapped_errors
 from gateway.backends.sql.sessions import SqlSessions
-from gateway.backends.sql.tables import tenants
+from gateway.backends.sql.tables import SCHEMA_VERSION, tenants
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
 from gateway.errors import ConfigurationFaults, Conflict, GatewayError, Unavailable
@@ -42,7 +42,7 @@ async def test_the_file_is_its_owners_alone_and_every_connection_is_set_up(tmp_p
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("version", [2, 0])
+@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 0])
 async def test_a_file_of_another_version_or_program_is_refused_and_left_as_it_is(tmp_path: Path, version: int) -> None:
     """Ours: a newer schema refuses to start, with the way out."""
     path = tmp_path / "gateway.db"

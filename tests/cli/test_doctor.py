@@ -20,11 +20,11 @@ from gateway.cli.doctor.findings import State
 from gateway.cli.doctor.machine import state_folder
 from gateway.cli.running import Desk
 from gateway.founding import DEMO
+from gateway.identity.credentials import Credentials
 from gateway.model import ANY_AGENT, AgentName, Profile, ProfileId, RoleAssignment, TenantId, Verdict
 from gateway.policy.shipped import shipped
 from gateway.policy.snapshot import Snapshot
 from gateway.settings import load
-from gateway.stages.authenticate import Credentials
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 from tests.terminal import Terminal, environment

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import NotFound
+from gateway.identity.credentials import Credentials
 from gateway.model import AgentName, Relation, Whose
 from gateway.operations.context import ContextBody, OfSession
 from gateway.policy.targets import SessionTarget
 from gateway.stages import authorize
-from gateway.stages.authenticate import Credentials
 from gateway.stages.authorize import is_in_reach
 from gateway.stages.record_audit import Trail
 from gateway.turn import Turn
@@ -20,7 +20,7 @@ from tests.house import House
 async def turn_of(home: House, who: str) -> Turn:
     """A turn outside any session, by the first two stages."""
     pipeline = home.gateway.pipeline
-    principal = await pipeline.authenticate(Credentials((f"Bearer {home.secrets[who]}",)))
+    principal = await pipeline.authenticate(Credentials.bearer(home.secrets[who]))
 
     async def renew() -> Turn:
         return await turn_of(home, who)

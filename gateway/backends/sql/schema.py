@@ -9,6 +9,8 @@ from sqlalchemy import Connection, inspect, select
 from gateway.backends.sql.tables import SCHEMA_VERSION, metadata, schema_version
 from gateway.errors import ConfigurationFaults, Fault
 
+_ONLY_TABLES_WERE_ADDED_SINCE = 1
+
 
 def prepare(connection: Connection, path: Path) -> None:
     """Makes the tables where there are none. Runs in a write transaction, so that two starts make them once.
@@ -21,6 +23,10 @@ def prepare(connection: Connection, path: Path) -> None:
         connection.execute(schema_version.insert().values(only=1, version=SCHEMA_VERSION))
         return
     found = connection.scalar(select(schema_version.c.version)) if schema_version.name in names else None
+    if found == _ONLY_TABLES_WERE_ADDED_SINCE:
+        metadata.create_all(connection)
+        connection.execute(schema_version.update().values(version=SCHEMA_VERSION))
+        return
     if found != SCHEMA_VERSION:
         raise ConfigurationFaults([Fault(field="state", rule="schema_version", message=_complaint(found, path))])
 

@@ -24,11 +24,11 @@ from gateway.cli.options import AsJson, Config, TenantName
 from gateway.cli.references import page_of_people
 from gateway.cli.running import Desk, refuse_token, with_gateway
 from gateway.errors import ConfigurationFaults, GatewayError
+from gateway.identity.credentials import Credentials
 from gateway.model import TenantId
 from gateway.operations.audit import Reading
 from gateway.ports import AuditFilter
 from gateway.settings import Settings, load
-from gateway.stages.authenticate import Credentials
 
 _SKEW = timedelta(seconds=5)
 

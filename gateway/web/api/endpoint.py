@@ -15,9 +15,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.errors import GatewayError, Invalid
+from gateway.identity.credentials import Credentials
 from gateway.model import Requester
 from gateway.pipeline import Call, Pipeline
-from gateway.stages.authenticate import Credentials
 from gateway.stages.open_session import Entry
 from gateway.stages.record_audit import Trail
 from gateway.tools.arguments import Arguments, parse
@@ -49,6 +49,12 @@ class Incoming:
         self._scope = scope
         self._receive = receive
         self.path: Mapping[str, str] = scope["path_params"]
+
+    @property
+    def credentials(self) -> Credentials:
+        """What the request presents."""
+        client = self._scope["client"]
+        return Credentials(self._scope["headers"], client[0] if client else None, self._scope["method"])
 
     def header(self, name: bytes) -> str | None:
         """One header, by its lower-case name; the first where there are several."""
@@ -161,7 +167,7 @@ class EndpointApp:
 
         try:
             call = Call(
-                credentials=Credentials(incoming.headers(b"authorization")),
+                credentials=incoming.credentials,
                 arguments=arguments,
                 operation=endpoint.select,
                 entry=entry,

@@ -1,0 +1,67 @@
+"""Turns the settings of identity into the ways in: what verifies each kind of credential, and what that stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import httpx2
+
+from gateway.identity.access_tokens import PREFIX, AccessTokenVerifier, TokenUse
+from gateway.identity.bearer import HEADER, BearerHeader
+from gateway.identity.credentials import HeaderVerifier, Verifier
+from gateway.identity.issuers import IssuerSettings, ScopePolicy
+from gateway.identity.oidc import OidcVerifier
+from gateway.model import TenantId
+from gateway.ports import Clock, Identities
+from gateway.settings import Issuer, Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaysIn:
+    """What the authenticate stage is given, and what has to be kept going and closed with it."""
+
+    verifiers: Mapping[bytes, HeaderVerifier]  # by the lower-case name of their header
+    provisioning: frozenset[str]  # issuers whose people get a profile at their first request
+    token_use: TokenUse
+    oidc: OidcVerifier | None
+
+    async def aclose(self) -> None:
+        """Ends fetches in flight."""
+        if self.oidc is not None:
+            await self.oidc.aclose()
+
+
+def ways_in(
+    settings: Settings,
+    identities: Identities,
+    http: httpx2.AsyncClient,
+    clock: Clock,
+    epochs: Callable[[TenantId], int],
+) -> WaysIn:
+    """Each way in that is configured. Raises ConfigurationFaults for what can't be used."""
+    use = TokenUse(identities)
+    own: dict[str, Verifier] = {PREFIX: AccessTokenVerifier(identities, clock, epochs, use)}
+    issuers = settings.oidc.issuers
+    oidc = OidcVerifier([_issuer(one) for one in issuers], http, clock) if issuers else None
+    return WaysIn(
+        verifiers={HEADER: BearerHeader(own=own, signed=oidc, opaque=None)},
+        provisioning=frozenset(one.issuer for one in issuers if one.provision),
+        token_use=use,
+        oidc=oidc,
+    )
+
+
+def _issuer(one: Issuer) -> IssuerSettings:
+    return IssuerSettings(
+        issuer=one.issuer,
+        audience=one.audience,
+        algorithms=frozenset(one.algorithms),
+        tenant=TenantId(one.tenant) if one.tenant else None,
+        tenant_claim=one.tenant_claim,
+        jwks_uri=one.jwks_uri,
+        trust_email=one.trust_email,
+        provision=one.provision,
+        accept_plain_typ=one.accept_plain_typ,
+        scopes=ScopePolicy(one.scopes),
+    )
