@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 
 
@@ -28,3 +29,22 @@ class SettableClock:
     def set(self, now: datetime) -> None:
         """Sets the wall clock, backwards too, as a machine's clock may be set."""
         self._now = now
+
+
+class RunningClock:
+    """The time of this machine, which a test may put forward: for tests with a process that has a clock of its own."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def now(self) -> datetime:
+        """The time of this machine and what was added, in UTC."""
+        return datetime.now(UTC) + timedelta(seconds=self._ahead)
+
+    def monotonic(self) -> float:
+        """Seconds that rise by themselves and with `advance`."""
+        return time.monotonic() + self._ahead
+
+    def advance(self, seconds: float) -> None:
+        """Puts it forward."""
+        self._ahead += seconds

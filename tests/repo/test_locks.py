@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import orjson
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,3 +45,13 @@ def test_everything_that_is_asked_for_is_locked_and_the_old_casbin_never_is() ->
     assert set(asked) <= set(pins("run"))
     assert set(asked_to_test) <= set(pins("dev"))
     assert "casbin" not in pins("dev")
+
+
+def test_the_identity_provider_of_the_tests_is_locked_by_hash_and_by_no_registry() -> None:
+    """As for Python's locks: `npm ci` takes these bytes or nothing, from whatever registry the machine is set to."""
+    lock = orjson.loads((ROOT / "tests" / "provider" / "package-lock.json").read_bytes())
+    packages = {name: entry for name, entry in lock["packages"].items() if name}
+
+    assert "node_modules/oidc-provider" in packages
+    assert [name for name, entry in packages.items() if not entry.get("integrity", "").startswith("sha512-")] == []
+    assert [name for name, entry in packages.items() if "resolved" in entry] == []
