@@ -35,7 +35,7 @@ FRAMES = 8
 
 _SECRETS = re.compile(
     r"""
-      gw[pt]_[^\s"',;]*                              # our own access and turn tokens
+      gw[bpt]_[^\s"',;]*                             # our own cookies, access and turn tokens
     | eyJ[\w-]*(?:\.[\w-]*)+                         # a JWT, whole or cut
     | (?:proxy-)?authorization\W.*                   # a header that somebody printed
     | (?:bearer|basic|dpop|digest)\s.*               # its value

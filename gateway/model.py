@@ -148,6 +148,7 @@ class Principal:
     roles: tuple[RoleAssignment, ...] = ()  # from the issuer's groups: they last as long as this credential
     turn: TurnBinding | None = None  # only a turn token has one
     beside: tuple[Principal, ...] = ()  # other credentials of the same request
+    csrf_token: str | None = field(default=None, repr=False)  # what a write from this browser has to show besides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +201,25 @@ class AccessToken:
     created_at: datetime
     expires_at: datetime
     last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """A browser that somebody signed in with, as it is stored: never the value of its cookie."""
+
+    id: str  # sgn_…
+    tenant: TenantId
+    profile: ProfileId
+    issuer: str
+    subject: str
+    user_agent: str  # shortened; empty where the browser says none
+    created_at: datetime
+    last_seen_at: datetime  # as far as it is written: a minute behind at most
+    expires_at: datetime
+    email: str | None = None  # only one that the issuer verified
+    roles: tuple[RoleAssignment, ...] = ()  # from the issuer's groups
+    id_token: str | None = field(default=None, repr=False)
     revoked_at: datetime | None = None
 
 

@@ -28,6 +28,7 @@ from gateway.model import (
     Session,
     SessionFacts,
     SessionId,
+    SignIn,
     Tenant,
     TenantId,
 )
@@ -125,6 +126,28 @@ class Identities(Protocol):
 
     async def touch_tokens(self, used: Mapping[str, datetime]) -> None:
         """Writes the last use of each token id; never moves one back. Does not raise the epoch."""
+
+
+class SignIns(Protocol):
+    """The browsers that people are signed in with."""
+
+    async def add(self, sign_in: SignIn, digest: bytes, *, instead_of: bytes | None) -> None:
+        """Stores a sign-in under the digest of its cookie; the one under `instead_of`, of the same browser, ends.
+
+        The oldest of a profile that has as many as one may have end too. Raises Conflict where the profile is gone.
+        """
+
+    async def by_digest(self, digest: bytes) -> SignIn | None:
+        """The sign-in stored under this digest, an ended or expired one too."""
+
+    async def of_profile(self, tenant: TenantId, profile: ProfileId) -> Sequence[SignIn]:
+        """A profile's sign-ins, newest first, without those ended."""
+
+    async def end(self, tenant: TenantId, profile: ProfileId, sign_in: str, now: datetime) -> bool:
+        """Whether this profile had such a sign-in that was not ended; it is ended now, and the epoch rises."""
+
+    async def touch(self, seen: Mapping[str, datetime]) -> None:
+        """Writes when each sign-in was last seen; never moves one back. Does not raise the epoch."""
 
 
 class Agents(Protocol):

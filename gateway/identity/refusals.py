@@ -49,6 +49,14 @@ class Reason(StrEnum):
     EMAIL_REASSIGNED = "email_reassigned"
     SERVICE_NOT_LINKED = "service_not_linked"
     PRINCIPAL_MALFORMED = "principal_malformed"
+    COOKIE_SEVERAL = "cookie_several"
+    COOKIE_AS_BEARER = "cookie_as_bearer"
+    SIGN_IN_UNKNOWN = "sign_in_unknown"
+    SIGN_IN_ENDED = "sign_in_ended"
+    SIGN_IN_EXPIRED = "sign_in_expired"
+    CSRF_TOKEN_MISSING = "csrf_token_missing"
+    CSRF_TOKEN_WRONG = "csrf_token_wrong"
+    ORIGIN_WRONG = "origin_wrong"
 
 
 def refused(reason: Reason, detail: str = NOT_VALID) -> Unauthenticated:

@@ -18,6 +18,7 @@ from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.notes import SqlNotes
 from gateway.backends.sql.policies import SqlPolicies
 from gateway.backends.sql.sessions import SqlSessions
+from gateway.backends.sql.sign_ins import SqlSignIns
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
 from gateway.model import AgentName, AuditRecord, Kind, Profile, ProfileId, Session, SessionId, TenantId
@@ -41,6 +42,7 @@ class Stores:
     policies: ports.Policies
     audit: ports.Audit
     notes: ports.Notes
+    sign_ins: ports.SignIns
     announced: list[tuple[TenantId, int]]
 
     async def epoch(self, tenant: TenantId = ACME) -> int:
@@ -68,6 +70,7 @@ async def sqlite_stores(folder: Path) -> AsyncIterator[Stores]:
             policies=SqlPolicies(database),
             audit=SqlAudit(database, folder / "checkpoints", audit_key(folder)),
             notes=SqlNotes(database),
+            sign_ins=SqlSignIns(database),
             announced=announced,
         )
 

@@ -194,6 +194,28 @@ access_tokens = Table(
     sqlite_with_rowid=False,
 )
 
+sign_ins = Table(
+    "sign_ins",  # of browsers
+    metadata,
+    Column("id", Exact, primary_key=True),
+    Column("tenant", Exact, nullable=False),
+    Column("profile", Exact, nullable=False),
+    Column("issuer", Exact, nullable=False),
+    Column("subject", Exact, nullable=False),
+    Column("email", Exact),
+    Column("roles", LargeBinary, nullable=False),  # JSON of those that the issuer's groups gave
+    Column("digest", LargeBinary, nullable=False, unique=True),  # of the cookie, which itself is nowhere
+    Column("user_agent", Text, nullable=False),
+    Column("id_token", Text),  # names the sign-in to the issuer when it is ended; gone with its end
+    Column("created_at", Instant, nullable=False),
+    Column("last_seen_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("revoked_at", Instant),
+    _of_profile(),
+    Index("sign_ins_of_profile", "tenant", "profile", "id"),
+    sqlite_with_rowid=False,
+)
+
 agents = Table(
     "agents",
     metadata,

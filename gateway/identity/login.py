@@ -1,0 +1,160 @@
+"""Turns a browser's cookie into the person who signed in with it (design section 5.6)."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gateway.identity import cookies
+from gateway.identity.access_tokens import LOCAL_ISSUER
+from gateway.identity.credentials import Credentials
+from gateway.identity.refusals import Reason, refused
+from gateway.identity.scopes import EVERYTHING
+from gateway.identity.seen import Seen
+from gateway.model import Principal, SignIn, TenantId
+from gateway.ports import Clock, Identities, SignIns
+
+HEADER = b"cookie"
+BROWSER = "browser"
+SEND_CSRF_TOKEN = "Send the X-CSRF-Token that GET /v1/me answers with; a page of another site can't."  # noqa: S105
+_READS = frozenset({"GET", "HEAD"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A sign-in as it was in this epoch of its tenant, and the principal that it makes."""
+
+    sign_in: SignIn
+    principal: Principal
+    epoch: int
+
+
+class CookieVerifier:
+    """Verifies the cookie against the store, or against what the store said in the same epoch.
+
+    Every end of a sign-in raises its tenant's epoch (ports), so an entry of another epoch counts for nothing.
+    """
+
+    def __init__(
+        self,
+        sign_ins: SignIns,
+        identities: Identities,
+        clock: Clock,
+        epochs: Callable[[TenantId], int],
+        seen: Seen,
+        *,
+        idle: timedelta,
+        origin: str,
+        capacity: int = 10_000,
+    ) -> None:
+        """`origin` is the one that browsers see: what a write's `Origin` has to be."""
+        self._sign_ins = sign_ins
+        self._identities = identities
+        self._clock = clock
+        self._epochs = epochs
+        self._seen = seen
+        self._idle = idle
+        self._origin = origin
+        self._capacity = capacity
+        self._known: dict[bytes, _Known] = {}
+
+    async def verify(self, values: Sequence[str], credentials: Credentials) -> Principal | None:
+        """The principal; None where the request holds no cookie of ours.
+
+        Raises Unauthenticated: two cookies, one that does not hold, or a write that another site may have caused;
+        Unavailable.
+        """
+        value = cookies.named(values, cookies.COOKIE)
+        if value is None:
+            return None
+        _, principal = await self.signed_in(value)
+        if credentials.method not in _READS:
+            tokens = [token for name, token in credentials.headers if name == b"x-csrf-token"]
+            self.check_write(value, tokens[0].decode("latin-1") if len(tokens) == 1 else "", credentials)
+        return principal
+
+    async def signed_in(self, value: str) -> tuple[SignIn, Principal]:
+        """The sign-in of a cookie's value, and who it is. Raises Unauthenticated, Unavailable."""
+        if not cookies.is_well_formed(value):
+            raise refused(Reason.TOKEN_MALFORMED)
+        hashed = cookies.digest(value)
+        known = self._known.get(hashed)
+        if known is None or known.epoch != self._epochs(known.sign_in.tenant):
+            known = await self._load(value, hashed)
+        now = self._clock.now()
+        _check_in_force(known.sign_in, self._seen.last(known.sign_in), self._idle, now)
+        self._seen.record(known.sign_in, now)
+        return known.sign_in, known.principal
+
+    def check_write(self, value: str, csrf_token: str, credentials: Credentials) -> None:
+        """Raises Unauthenticated for a write that does not come from a page of ours.
+
+        The token is what proves it; `Origin` and `Sec-Fetch-Site` say so too where the browser sends them.
+        """
+        for name, sent in credentials.headers:
+            if name == b"origin" and sent != self._origin.encode("ascii"):
+                raise refused(Reason.ORIGIN_WRONG, SEND_CSRF_TOKEN)
+            if name == b"sec-fetch-site" and sent not in (b"same-origin", b"none"):
+                raise refused(Reason.ORIGIN_WRONG, SEND_CSRF_TOKEN)
+        if not csrf_token:
+            raise refused(Reason.CSRF_TOKEN_MISSING, SEND_CSRF_TOKEN)
+        expected = cookies.csrf_token(value).encode("ascii")
+        if not hmac.compare_digest(expected, csrf_token.encode("utf-8", "surrogatepass")):
+            raise refused(Reason.CSRF_TOKEN_WRONG, SEND_CSRF_TOKEN)
+
+    async def _load(self, value: str, hashed: bytes) -> _Known:
+        # The first look-up says whose epoch to watch; the second was read inside that epoch, so a change in between
+        # can't leave an old answer here.
+        first = await self._sign_ins.by_digest(hashed)
+        if first is None:
+            raise refused(Reason.SIGN_IN_UNKNOWN)
+        epoch = self._epochs(first.tenant)
+        sign_in = await self._sign_ins.by_digest(hashed)
+        if sign_in is None:
+            raise refused(Reason.SIGN_IN_UNKNOWN)
+        if sign_in.revoked_at is not None:
+            raise refused(Reason.SIGN_IN_ENDED)
+        # Whoever may no longer sign in as this person is not signed in as them either: a link that was taken away, or
+        # that moved to the survivor of a merge, ends what was made with it.
+        linked = await self._identities.profile_of(sign_in.tenant, sign_in.issuer, sign_in.subject)
+        if linked is None or linked.id != sign_in.profile:
+            raise refused(Reason.SIGN_IN_ENDED)
+        known = _Known(sign_in, replace(_principal(sign_in), csrf_token=cookies.csrf_token(value)), epoch)
+        if self._epochs(sign_in.tenant) == epoch:
+            self._keep(hashed, known)
+        return known
+
+    def _keep(self, hashed: bytes, known: _Known) -> None:
+        self._known.pop(hashed, None)
+        while len(self._known) >= self._capacity:
+            del self._known[next(iter(self._known))]
+        self._known[hashed] = known
+
+
+class NoBearer:
+    """Refuses a cookie's value that is sent as a token: script could read what it takes to send it there."""
+
+    async def verify(self, _token: str) -> Principal:
+        """Raises Unauthenticated."""
+        raise refused(Reason.COOKIE_AS_BEARER)
+
+
+def _check_in_force(sign_in: SignIn, last_seen: datetime, idle: timedelta, now: datetime) -> None:
+    if now >= sign_in.expires_at or now >= last_seen + idle:
+        raise refused(Reason.SIGN_IN_EXPIRED)
+
+
+def _principal(sign_in: SignIn) -> Principal:
+    """The profile itself, as of an access token: a retired one fails closed, and is not its survivor."""
+    return Principal(
+        tenant=sign_in.tenant,
+        issuer=LOCAL_ISSUER,
+        subject=sign_in.profile,
+        credential=BROWSER,
+        scopes=frozenset({EVERYTHING}),
+        expires_at=sign_in.expires_at,
+        credential_id=sign_in.id,
+        roles=sign_in.roles,
+    )
