@@ -161,6 +161,9 @@ class Profile:
     kind: str  # "person" or "service"
     emails: tuple[str, ...] = ()
     roles: tuple[RoleAssignment, ...] = ()
+    claimed: tuple[
+        RoleAssignment, ...
+    ] = ()  # those of `roles` that only a claim of this credential gives: never stored
     merged_into: ProfileId | None = None
     disabled: bool = False
     created_at: datetime | None = None

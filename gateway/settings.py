@@ -115,6 +115,14 @@ class Issuer(_Group):
         description="What a token may do: all that the person may, or only what its `scope` claim names.",
     )
 
+    groups_claim: NonEmpty = Field(
+        default="groups", description="The claim that lists a person's groups; only read where `roles` names some."
+    )
+    roles: dict[NonEmpty, tuple[NonEmpty, ...]] = Field(
+        default={},
+        description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`.",
+    )
+
     @field_validator("issuer", "jwks_uri")
     @classmethod
     def _travels_safely(cls, value: str | None) -> str | None:

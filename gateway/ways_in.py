@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import httpx2
 
+from gateway.errors import ConfigurationFaults, Fault
 from gateway.identity.access_tokens import PREFIX, AccessTokenVerifier, TokenUse
 from gateway.identity.bearer import HEADER, BearerHeader
 from gateway.identity.credentials import HeaderVerifier, Verifier
 from gateway.identity.issuers import IssuerSettings, ScopePolicy
 from gateway.identity.oidc import OidcVerifier
-from gateway.model import TenantId
+from gateway.identity.roles import role_of
+from gateway.model import RoleAssignment, TenantId
 from gateway.ports import Clock, Identities
 from gateway.settings import Issuer, Settings
+
+EntryT = TypeVar("EntryT")
+MadeT = TypeVar("MadeT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +49,7 @@ def ways_in(
     use = TokenUse(identities)
     own: dict[str, Verifier] = {PREFIX: AccessTokenVerifier(identities, clock, epochs, use)}
     issuers = settings.oidc.issuers
-    oidc = OidcVerifier([_issuer(one) for one in issuers], http, clock) if issuers else None
+    oidc = OidcVerifier(_each("oidc.issuers", issuers, _issuer), http, clock) if issuers else None
     return WaysIn(
         verifiers={HEADER: BearerHeader(own=own, signed=oidc, opaque=None)},
         provisioning=frozenset(one.issuer for one in issuers if one.provision),
@@ -64,4 +70,24 @@ def _issuer(one: Issuer) -> IssuerSettings:
         provision=one.provision,
         accept_plain_typ=one.accept_plain_typ,
         scopes=ScopePolicy(one.scopes),
+        groups_claim=one.groups_claim,
+        roles=_roles(one.roles),
     )
+
+
+def _roles(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[RoleAssignment, ...]]:
+    return {group: tuple(map(role_of, roles)) for group, roles in groups.items()}
+
+
+def _each(where: str, settings: Sequence[EntryT], made: Callable[[EntryT], MadeT]) -> list[MadeT]:
+    """What each entry of the list `where` is made into. Raises ConfigurationFaults, each fault with its full name."""
+    results: list[MadeT] = []
+    faults: list[Fault] = []
+    for index, entry in enumerate(settings):
+        try:
+            results.append(made(entry))
+        except ConfigurationFaults as error:
+            faults += [replace(fault, field=f"{where}[{index}].{fault.field}") for fault in error.faults]
+    if faults:
+        raise ConfigurationFaults(faults)
+    return results

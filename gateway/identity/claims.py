@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.identity import emails
-from gateway.identity.issuers import IssuerSettings, ScopePolicy
+from gateway.identity.groups import roles_in
+from gateway.identity.issuers import ClaimRules, IssuerSettings, ScopePolicy
 from gateway.identity.refusals import Reason, refused
 from gateway.identity.scopes import EVERYTHING, areas_in
 from gateway.keys import is_name
@@ -29,11 +30,13 @@ def check_type(typ: str | None, settings: IssuerSettings) -> None:
     raise refused(Reason.TYPE_NOT_ALLOWED)
 
 
-def principal_of(claims: Claims, typ: str | None, settings: IssuerSettings, now: datetime) -> Principal:
-    """Who the token speaks for, once its signature and `iss` are known to be right.
+def principal_of(
+    claims: Claims, typ: str | None, settings: ClaimRules, now: datetime, *, credential: str = OIDC
+) -> Principal:
+    """Who the token speaks for, once its claims and `iss` are known to be the issuer's; `credential` is its kind.
 
     Raises Unauthenticated: another audience, an ID token, a token bound to a key of its holder, too early or too late,
-    or no subject or tenant.
+    no subject or tenant, or a claim that is not what it should be.
     """
     _check_audience(claims, settings)
     _check_purpose(claims, typ)
@@ -43,11 +46,13 @@ def principal_of(claims: Claims, typ: str | None, settings: IssuerSettings, now:
         tenant=_tenant(claims, settings),
         issuer=settings.issuer,
         subject=_subject(claims),
-        credential=OIDC,
+        credential=credential,
         scopes=_scopes(claims, settings, service=service),
         expires_at=expires_at,
         email=None if service else _email(claims, settings),
         service=service,
+        # A service is let in by an admin who holds all its roles, and an admin sees only those given by hand.
+        roles=() if service else roles_in(claims, settings),
     )
 
 
@@ -56,7 +61,7 @@ def _audiences(claims: Claims) -> list[Any]:
     return audience if isinstance(audience, list) else [audience]
 
 
-def _check_audience(claims: Claims, settings: IssuerSettings) -> None:
+def _check_audience(claims: Claims, settings: ClaimRules) -> None:
     if settings.audience not in _audiences(claims):
         raise refused(Reason.AUDIENCE_WRONG)
 
@@ -84,7 +89,7 @@ def _is_for_its_client(claims: Claims) -> bool:
     return all(audience in clients for audience in _audiences(claims))
 
 
-def _check_times(claims: Claims, settings: IssuerSettings, now: datetime) -> datetime:
+def _check_times(claims: Claims, settings: ClaimRules, now: datetime) -> datetime:
     at, leeway = now.timestamp(), settings.leeway_s
     expiry, issued, earliest = (_time(claims, name) for name in ("exp", "iat", "nbf"))
     if expiry is None:
@@ -116,7 +121,7 @@ def _subject(claims: Claims) -> str:
     return subject
 
 
-def _tenant(claims: Claims, settings: IssuerSettings) -> TenantId:
+def _tenant(claims: Claims, settings: ClaimRules) -> TenantId:
     if settings.tenant is not None:
         return settings.tenant
     value = claims.get(settings.tenant_claim or "")
@@ -142,7 +147,7 @@ def _is_of_a_service(claims: Claims) -> bool:
     )
 
 
-def _scopes(claims: Claims, settings: IssuerSettings, *, service: bool) -> frozenset[str]:
+def _scopes(claims: Claims, settings: ClaimRules, *, service: bool) -> frozenset[str]:
     if settings.scopes is ScopePolicy.PERSON and not service:
         return frozenset({EVERYTHING})
     return areas_in(_scope_words(claims), settings.scope_prefix)
@@ -158,7 +163,7 @@ def _scope_words(claims: Claims) -> list[str]:
     raise refused(Reason.CLAIM_MALFORMED)
 
 
-def _email(claims: Claims, settings: IssuerSettings) -> str | None:
+def _email(claims: Claims, settings: ClaimRules) -> str | None:
     """The address, if this issuer may vouch for it and says that it did (`email_verified` is true, not "true")."""
     email = claims.get("email")
     if not settings.trust_email or claims.get("email_verified") is not True or not isinstance(email, str):

@@ -9,7 +9,8 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigurationFaults, Fault
-from gateway.model import TenantId
+from gateway.identity.roles import mapping_faults
+from gateway.model import RoleAssignment, TenantId
 
 ALGORITHMS = frozenset({"RS256", "ES256", "EdDSA", "Ed25519"})
 _CHOICE = ", ".join(sorted(ALGORITHMS))
@@ -37,27 +38,37 @@ class KeyTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IssuerSettings:
-    """One trusted issuer. Raises ConfigurationFaults, with every fault at once, for settings that must not be used."""
+class ClaimRules:
+    """What the claims of one issuer must say, and what they are worth here; however they were found to be true."""
 
-    issuer: str  # compared byte for byte with `iss` and with the discovery document
+    issuer: str  # compared byte for byte with `iss`; with the subject it is the identity key
     audience: str  # what `aud` must contain; there is no default, and an empty one would accept anybody's tokens
-    algorithms: frozenset[str]
     tenant: TenantId | None = None  # this, or `tenant_claim`
     tenant_claim: str | None = None
     tenants: Mapping[str, TenantId] = field(default_factory=dict)  # claim's value → tenant; empty: it is its name
-    jwks_uri: str | None = None  # None: by discovery
     trust_email: bool = False
     provision: bool = False  # an unknown person gets a profile at their first request
-    accept_plain_typ: bool = False  # also `typ: JWT` or none, for issuers that don't follow RFC 9068
     scopes: ScopePolicy = ScopePolicy.PERSON
     scope_prefix: str = ""  # "gateway:" reads `gateway:memory` as "memory"
+    groups_claim: str = "groups"
+    roles: Mapping[str, tuple[RoleAssignment, ...]] = field(
+        default_factory=dict
+    )  # of a person, by a group's exact name
     leeway_s: int = 30
     max_token_length: int = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerSettings(ClaimRules):
+    """One trusted issuer. Raises ConfigurationFaults, with every fault at once, for settings that must not be used."""
+
+    algorithms: frozenset[str]
+    jwks_uri: str | None = None  # None: by discovery
+    accept_plain_typ: bool = False  # also `typ: JWT` or none, for issuers that don't follow RFC 9068
     keys: KeyTimes = field(default_factory=KeyTimes)
 
     def __post_init__(self) -> None:
-        faults = [*_address_faults(self), *_token_faults(self), *_tenant_faults(self), *_time_faults(self.keys)]
+        faults = [*_address_faults(self), *claim_faults(self), *_algorithm_faults(self), *_time_faults(self.keys)]
         if faults:
             raise ConfigurationFaults(faults)
 
@@ -90,6 +101,23 @@ def is_safe_url(url: str, *, loopback: bool) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and loopback and is_loopback(url))
 
 
+def claim_faults(rules: ClaimRules) -> Iterator[Fault]:
+    """Every rule about claims that must not be used."""
+    if not rules.audience.strip():
+        yield Fault(field="audience", rule="required", message="name the audience that tokens for this gateway carry")
+    if not 0 <= rules.leeway_s <= _LONGEST_LEEWAY_S:
+        yield Fault(field="leeway_s", rule="range", message=f"must be from 0 to {_LONGEST_LEEWAY_S} seconds")
+    if not 256 <= rules.max_token_length <= _LONGEST_TOKEN:
+        yield Fault(field="max_token_length", rule="range", message=f"must be from 256 to {_LONGEST_TOKEN}")
+    if bool(rules.tenant) == bool(rules.tenant_claim):
+        yield Fault(field="tenant", rule="one_of", message="give either a tenant or the claim that names it")
+    if rules.tenants and not rules.tenant_claim:
+        yield Fault(field="tenants", rule="needs", message="only has a meaning together with tenant_claim")
+    if not rules.groups_claim.strip():
+        yield Fault(field="groups_claim", rule="required", message="name the claim that lists a person's groups")
+    yield from mapping_faults(rules.roles)
+
+
 def _address_faults(settings: IssuerSettings) -> Iterator[Fault]:
     if not is_safe_url(settings.issuer, loopback=True) or "?" in settings.issuer:
         yield Fault(field="issuer", rule="https", message="must be an https URL (http only on this machine)")
@@ -97,24 +125,11 @@ def _address_faults(settings: IssuerSettings) -> Iterator[Fault]:
         yield Fault(field="jwks_uri", rule="https", message="must be an https URL (http only beside a local issuer)")
 
 
-def _token_faults(settings: IssuerSettings) -> Iterator[Fault]:
-    if not settings.audience.strip():
-        yield Fault(field="audience", rule="required", message="name the audience that tokens for this gateway carry")
+def _algorithm_faults(settings: IssuerSettings) -> Iterator[Fault]:
     if not settings.algorithms:
         yield Fault(field="algorithms", rule="required", message=f"name at least one of {_CHOICE}")
     for unknown in sorted(settings.algorithms - ALGORITHMS):
         yield Fault(field="algorithms", rule="known", message=f"{unknown} is not one of {_CHOICE}")
-    if not 0 <= settings.leeway_s <= _LONGEST_LEEWAY_S:
-        yield Fault(field="leeway_s", rule="range", message=f"must be from 0 to {_LONGEST_LEEWAY_S} seconds")
-    if not 256 <= settings.max_token_length <= _LONGEST_TOKEN:
-        yield Fault(field="max_token_length", rule="range", message=f"must be from 256 to {_LONGEST_TOKEN}")
-
-
-def _tenant_faults(settings: IssuerSettings) -> Iterator[Fault]:
-    if bool(settings.tenant) == bool(settings.tenant_claim):
-        yield Fault(field="tenant", rule="one_of", message="give either a tenant or the claim that names it")
-    if settings.tenants and not settings.tenant_claim:
-        yield Fault(field="tenants", rule="needs", message="only has a meaning together with tenant_claim")
 
 
 def _time_faults(times: KeyTimes) -> Iterator[Fault]:

@@ -10,7 +10,7 @@ from gateway.errors import Conflict
 from gateway.identity.access_tokens import LOCAL_ISSUER
 from gateway.identity.claims import OIDC
 from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, Reason, refused
-from gateway.identity.roles import MEMBERSHIP, PERSON
+from gateway.identity.roles import MEMBERSHIP, PERSON, with_claimed
 from gateway.keys import new_id
 from gateway.model import AuditRecord, Identity, Principal, Profile, ProfileId, Requester, TenantId
 from gateway.ports import Clock, Identities, Tenants
@@ -31,19 +31,21 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """A profile as it was in this epoch of its tenant, as the requester that this principal is."""
+    """A profile as it was stored in this epoch of its tenant, and the requester that the last principal made of it."""
 
+    stored: Profile
     requester: Requester
-
-    @property
-    def profile(self) -> Profile:
-        """The profile."""
-        return self.requester.profile
 
     @property
     def epoch(self) -> int:
         """The epoch."""
         return self.requester.epoch
+
+    def asking(self, principal: Principal) -> _Resolved:
+        """The same profile with another credential, which may carry other scopes and other roles of a claim."""
+        same = self.requester.principal.roles == principal.roles
+        profile = self.requester.profile if same else _with_roles_of(principal, self.stored)
+        return _Resolved(self.stored, replace(self.requester, profile=profile, principal=principal))
 
 
 class ProfileResolver:
@@ -73,8 +75,8 @@ class ProfileResolver:
         self._resolved: dict[_Key, _Resolved] = {}
 
     async def resolve(self, principal: Principal, *, request: str, surface: str) -> Requester:
-        """The requester; its epoch is one that the profile is at least as new as. A first sign-in is recorded as of
-        `request` and `surface`.
+        """The requester, with the roles that are stored and those of the principal's claim; its epoch is one that the
+        profile is at least as new as. A first sign-in is recorded as of `request` and `surface`.
 
         Raises Unauthenticated: no such tenant, nobody's principal, or a profile that is disabled or retired;
         Unavailable.
@@ -83,10 +85,10 @@ class ProfileResolver:
         known = self._resolved.get(key)
         if known is None or known.epoch != self._epochs(principal.tenant):
             known = await self._load(key, principal, request, surface)
-        if principal.service and known.profile.kind == PERSON:
+        if principal.service and known.stored.kind == PERSON:
             raise refused(Reason.SERVICE_NOT_LINKED, NOT_ADDED)
-        if known.requester.principal is not principal:  # another credential of theirs may carry other scopes
-            known = _Resolved(replace(known.requester, principal=principal))
+        if known.requester.principal is not principal:
+            known = known.asking(principal)
             self._resolved[key] = known
         return known.requester
 
@@ -94,8 +96,10 @@ class ProfileResolver:
         if await self._tenants.find(principal.tenant) is None:
             raise refused(Reason.TENANT_UNKNOWN)
         epoch = self._epochs(principal.tenant)
-        profile = await self._profile(principal, Asked(request, surface, epoch))
-        resolved = _Resolved(Requester(tenant=principal.tenant, profile=profile, principal=principal, epoch=epoch))
+        stored = await self._profile(principal, Asked(request, surface, epoch))
+        profile = _with_roles_of(principal, stored)
+        requester = Requester(tenant=principal.tenant, profile=profile, principal=principal, epoch=epoch)
+        resolved = _Resolved(stored, requester)
         # A change that arrived in between may or may not be in what was read: good for this request, which began before
         # it, and not for the next.
         if self._epochs(principal.tenant) == epoch:
@@ -232,6 +236,11 @@ class Newcomers:
 
 def _identity(principal: Principal, profile: Profile) -> Identity:
     return Identity(issuer=principal.issuer, subject=principal.subject, profile=profile.id)
+
+
+def _with_roles_of(principal: Principal, stored: Profile) -> Profile:
+    """A service's roles are given by hand alone, so that whoever lets one in sees what it may do."""
+    return with_claimed(stored, principal.roles) if stored.kind == PERSON else stored
 
 
 def _active(profile: Profile) -> Profile:

@@ -3,16 +3,20 @@
 This is the part of the rule that needs no decisions: nobody but an owner changes their own roles, only an owner gives
 or takes `admin` and `owner`, and only an owner changes a person who holds one of them. An admin gives no role that they
 don't hold, `member` and `guest` aside, and opens no way to sign in as somebody.
+
+A role from a claim lasts as long as the credential that carries it. Whoever has it may use it, but it counts for
+nothing here: neither does it make an owner, nor can it be given on by hand to somebody who would keep it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from gateway.errors import Fault, ToolNotAllowed
 from gateway.keys import is_name
-from gateway.model import ANY_AGENT, Profile, Requester, RoleAssignment
+from gateway.model import ANY_AGENT, AgentName, Profile, Requester, RoleAssignment
 
 GUEST = "guest"
 MEMBER = "member"
@@ -30,8 +34,31 @@ _MOST_ROLES = 100
 
 
 def is_owner(profile: Profile) -> bool:
-    """Whether they own the tenant; an `owner` on one agent does not."""
-    return OWNERSHIP in profile.roles
+    """Whether they own the tenant; an `owner` on one agent does not, nor one from a claim."""
+    return OWNERSHIP in by_hand(profile)
+
+
+def by_hand(profile: Profile) -> tuple[RoleAssignment, ...]:
+    """The roles that somebody gave: those that are stored, and stay when the credential ends."""
+    return tuple(role for role in profile.roles if role not in profile.claimed)
+
+
+def with_claimed(profile: Profile, claimed: Collection[RoleAssignment]) -> Profile:
+    """The stored `profile` as its person with the roles of a claim besides; never as an owner."""
+    more = tuple(role for role in dict.fromkeys(claimed) if role not in profile.roles and role.role != OWNER)
+    return replace(profile, roles=profile.roles + more, claimed=more) if more else profile
+
+
+def held_by_all(held: Collection[Collection[RoleAssignment]]) -> tuple[RoleAssignment, ...]:
+    """The roles that each of several credentials carries: what one says of `*`, it says of every agent."""
+    every = dict.fromkeys(role for roles in held for role in roles)
+    return tuple(role for role in every if all(_includes(roles, role) for roles in held))
+
+
+def role_of(text: str) -> RoleAssignment:
+    """The role that `supervisor` or `supervisor@flight` is written for; `role_faults` says whether there can be one."""
+    role, at, agent = text.partition("@")
+    return RoleAssignment(role=role, agent=AgentName(agent) if at else ANY_AGENT)
 
 
 def role_faults(roles: Collection[RoleAssignment]) -> list[Fault]:
@@ -47,6 +74,21 @@ def role_faults(roles: Collection[RoleAssignment]) -> list[Fault]:
             message = 'must be an agent\'s name, or "*" for all of them'
             faults.append(Fault(field=f"roles[{index}].agent", rule="name", message=message))
     return faults
+
+
+def mapping_faults(groups: Mapping[str, Collection[RoleAssignment]]) -> Iterator[Fault]:
+    """Every fault of a mapping from groups to roles: as in `role_faults`, and `owner`, which only an owner gives."""
+    if len({role for roles in groups.values() for role in roles}) > _MOST_ROLES:
+        yield Fault(field="roles", rule="count", message=f"at most {_MOST_ROLES} roles for all groups together")
+        return
+    for group, roles in groups.items():
+        if not group.strip() or not roles:
+            yield Fault(field=f"roles.{group}", rule="required", message="name a group, and at least one role for it")
+        for fault in role_faults(roles):
+            yield replace(fault, field=f"roles.{group}{fault.field.removeprefix('roles')}")
+        if any(one.role == OWNER for one in roles):
+            message = "an owner is made by hand, never by a group: gateway people roles NAME --set owner"
+            yield Fault(field=f"roles.{group}", rule="by_hand", message=message)
 
 
 def check_may_change(actor: Requester, target: Profile) -> None:
@@ -88,4 +130,8 @@ def check_may_speak_as(actor: Requester, target: Profile, what: str) -> None:
 
 
 def _holds(profile: Profile, role: RoleAssignment) -> bool:
-    return role in profile.roles or RoleAssignment(role=role.role, agent=ANY_AGENT) in profile.roles
+    return _includes(by_hand(profile), role)
+
+
+def _includes(roles: Collection[RoleAssignment], role: RoleAssignment) -> bool:
+    return role in roles or RoleAssignment(role=role.role, agent=ANY_AGENT) in roles

@@ -9,6 +9,7 @@ from gateway.errors import Unauthenticated
 from gateway.identity.bearer import SEND_A_TOKEN
 from gateway.identity.credentials import Credentials, HeaderVerifier
 from gateway.identity.people import OPERATOR_ISSUER
+from gateway.identity.roles import held_by_all
 from gateway.identity.scopes import common
 from gateway.model import Principal, TenantId
 
@@ -74,5 +75,6 @@ def _together(principals: Sequence[Principal]) -> Principal:
         first,
         beside=beside,
         scopes=common(one.scopes for one in principals),
+        roles=held_by_all([one.roles for one in principals]),
         expires_at=min(ends, default=None),
     )

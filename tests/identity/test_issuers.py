@@ -8,6 +8,7 @@ import pytest
 
 from gateway.errors import ConfigurationFaults
 from gateway.identity.issuers import IssuerSettings, KeyTimes, ScopePolicy
+from gateway.identity.roles import role_of
 from gateway.model import TenantId
 
 GOOD: dict[str, Any] = {
@@ -41,6 +42,25 @@ FAULTY: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
     "negative leeway": ({"leeway_s": -1}, [("leeway_s", "range")]),
     "no room for a token": ({"max_token_length": 10}, [("max_token_length", "range")]),
     "too much room": ({"max_token_length": 1_000_000}, [("max_token_length", "range")]),
+    "no claim of groups": ({"groups_claim": " "}, [("groups_claim", "required")]),
+    "an owner by a group": ({"roles": {"x": (role_of("owner"),)}}, [("roles.x", "by_hand")]),
+    "an owner of one agent": ({"roles": {"x": (role_of("owner@flight"),)}}, [("roles.x", "by_hand")]),
+    "a group without a name": ({"roles": {" ": (role_of("member"),)}}, [("roles. ", "required")]),
+    "a group without a role": ({"roles": {"x": ()}}, [("roles.x", "required")]),
+    "roles that are none": (
+        {"roles": {"x": tuple(map(role_of, ("member", "", "Admin", "role:admin", "member@", "a@b@c")))}},
+        [
+            ("roles.x[1].role", "name"),
+            ("roles.x[2].role", "name"),
+            ("roles.x[3].role", "name"),
+            ("roles.x[4].agent", "name"),
+            ("roles.x[5].agent", "name"),
+        ],
+    ),
+    "roles without end": (
+        {"roles": {f"g{number}": (role_of(f"r{number}"),) for number in range(101)}},
+        [("roles", "count")],
+    ),
     "times that are none": (
         {"keys": KeyTimes(refresh_s=0, cool_down_s=0, retry_s=-1, timeout_s=0, max_bytes=0, max_stale_s=-1)},
         [
@@ -57,9 +77,9 @@ FAULTY: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
         [
             ("issuer", "https"),
             ("audience", "required"),
-            ("algorithms", "known"),
-            ("algorithms", "known"),
             ("tenant", "one_of"),
+            ("algorithms", "known"),
+            ("algorithms", "known"),
         ],
     ),
 }
@@ -91,3 +111,11 @@ def test_the_careful_choices_are_the_defaults() -> None:
 
     assert not any([settings.trust_email, settings.provision, settings.accept_plain_typ, settings.on_loopback])
     assert settings.scopes is ScopePolicy.PERSON
+    assert settings.roles == {}
+
+
+def test_a_group_may_be_worth_any_role_but_owner() -> None:
+    """Ours: who writes the settings is trusted with `admin`; an owner is made by hand."""
+    roles = {"it": (role_of("admin"),), "crew": (role_of("member"), role_of("pilot@flight"), role_of("guest@*"))}
+
+    assert IssuerSettings(**(GOOD | {"roles": roles})).roles == roles

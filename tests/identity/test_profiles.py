@@ -14,7 +14,7 @@ from gateway.backends.sql.identities import SqlIdentities
 from gateway.errors import Conflict, Unauthenticated, Unavailable
 from gateway.identity.profiles import ProfileResolver
 from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, NOT_VALID
-from gateway.identity.roles import MEMBERSHIP
+from gateway.identity.roles import MEMBERSHIP, role_of
 from gateway.model import (
     ANY_AGENT,
     AuditRecord,
@@ -316,6 +316,40 @@ async def test_a_conflict_that_does_not_end_is_a_refusal(desk: Desk, store: Stor
     desk.watched.before["add_profile"] = held
 
     assert await desk.refused(signed_in("carol", GOOGLE)) == "person_unknown"
+
+
+async def test_the_roles_of_a_claim_are_those_of_this_credential_and_are_stored_nowhere(
+    desk: Desk, store: Store
+) -> None:
+    """Issue 3: a removed group takes effect with the next token; what was given by hand stays what it was."""
+    alice = await store.person("Alice", "member")
+    bot = await store.person("Bot", "member", kind="service")
+    await desk.link(alice, OKTA, "alice")
+    await desk.link(bot, OKTA, "bot")
+    lead = signed_in("alice", roles=(role_of("supervisor@flight"), role_of("member")))
+    renewed, left = replace(lead, scopes=frozenset({"memory"})), replace(lead, roles=())
+
+    claimed = await desk.ask(lead)
+    again = await desk.ask(lead)
+    same_groups = await desk.ask(renewed)
+    none = await desk.ask(left)
+    back = await desk.ask(lead)
+    by_token = await desk.ask(token_of(alice.id))
+    service = await desk.ask(signed_in("bot", roles=(role_of("supervisor"),)))
+
+    assert claimed.profile.roles == (role_of("member"), role_of("supervisor@flight"))
+    assert claimed.profile.claimed == (role_of("supervisor@flight"),)
+    assert again is claimed  # worked out once
+    assert same_groups.profile is claimed.profile
+    assert (none.profile, none.profile.claimed) == (alice, ())
+    assert back.profile == claimed.profile
+    assert by_token.profile == alice
+    assert service.profile == bot  # an admin who lets a service in sees all that it may do
+    assert await store.identities.profile(ACME, alice.id) == alice
+    changed = await store.identities.set_roles(ACME, alice.id, (role_of("supervisor@flight"),))
+    assert changed is not None
+    assert (await desk.ask(lead)).profile.roles == (role_of("supervisor@flight"), role_of("member"))
+    assert (await desk.ask(lead)).profile.claimed == (role_of("member"),)
 
 
 async def test_a_service_is_nobody_until_an_admin_links_it_to_a_service(desk: Desk, store: Store) -> None:

@@ -153,7 +153,7 @@ async def test_who_am_i_says_what_the_credential_is(home: House) -> None:
             "id": home.id("dana"),
             "name": "dana",
             "emails": ["dana@example.com"],
-            "roles": [{"role": "supervisor", "agent": "*"}],
+            "roles": [{"role": "supervisor", "agent": "*", "source": "assigned"}],
         },
         "tenant": "acme",
         "credential": {"kind": "access_token", "expires_at": "2026-12-31T09:00:00Z"},
@@ -315,7 +315,7 @@ async def test_a_token_for_a_tenant_that_is_not_here_harms_nobody(
         welcome = await bearer(home, issuer.mint("eve", org="acme"))
 
         assert missing.status_code == 401
-        assert welcome.json()["profile"]["roles"] == [{"role": "member", "agent": "*"}]
+        assert welcome.json()["profile"]["roles"] == [{"role": "member", "agent": "*", "source": "assigned"}]
         audit = settings.state.folder / "audit"
         assert {one.stem.split(".")[0] for one in audit.iterdir() if "nowhere" in one.name} == set()
         assert home.gateway.buffer.healthy

@@ -10,6 +10,7 @@ from gateway.errors import Unauthenticated
 from gateway.identity.bearer import HEADER, BearerHeader
 from gateway.identity.credentials import Credentials
 from gateway.identity.people import OPERATOR_ISSUER as RESERVED
+from gateway.identity.roles import role_of
 from gateway.model import Principal, SessionId, TurnBinding
 from gateway.stages.authenticate import Authenticate
 from tests.cast import ACME, BEGAN, FLIGHT
@@ -45,8 +46,9 @@ async def test_only_the_command_line_on_the_machine_has_a_local_operator() -> No
 class Known:
     """A verifier of tokens that are written as what they carry: `tenant/subject`, or `turn/…` for a turn token."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, *roles: str) -> None:
         self.kind = kind
+        self.roles = roles
 
     async def verify(self, values: Sequence[str], _credentials: Credentials) -> Principal | None:
         """The principal of the first value; None for "nothing"."""
@@ -61,6 +63,7 @@ class Known:
             credential=self.kind,
             scopes=frozenset(scopes.split(",")),
             expires_at=BEGAN if self.kind == "short" else None,
+            roles=tuple(map(role_of, self.roles)),
             turn=turn if self.kind == "turn" else None,
         )
 
@@ -68,7 +71,12 @@ class Known:
 async def test_every_credential_that_is_present_is_verified() -> None:
     """Design section 5: several of one person reach what all of them reach; a turn token has at most one beside it."""
     authenticate = Authenticate(
-        {b"x-long": Known("long"), b"x-short": Known("short"), b"x-turn": Known("turn"), b"x-bad": Bad()},
+        {
+            b"x-long": Known("long", "admin", "supervisor"),
+            b"x-short": Known("short", "supervisor@flight"),
+            b"x-turn": Known("turn"),
+            b"x-bad": Bad(),
+        },
         local_operator=False,
     )
 
@@ -85,6 +93,8 @@ async def test_every_credential_that_is_present_is_verified() -> None:
 
     assert (alone.beside, alone.expires_at) == ((), None)
     assert (both.scopes, both.expires_at) == (frozenset({"memory"}), BEGAN)
+    assert (alone.roles, both.roles) == ((role_of("admin"), role_of("supervisor")), (role_of("supervisor@flight"),))
+    assert beside.roles == ()
     assert [one.credential for one in both.beside] == ["short"]
     assert wide.scopes == {"*"}
     assert (beside.credential, beside.scopes) == ("turn", frozenset({"memory"}))

@@ -88,13 +88,19 @@ def person(one: Person) -> PersonShape:
     return {**profile(one.profile), "identities": identities}
 
 
+class MyRole(RoleShape):
+    """A role, and where it is from: `assigned` by hand, or a `claim` of this credential, with which it ends."""
+
+    source: str
+
+
 class MyProfile(TypedDict):
     """Oneself."""
 
     id: str
     name: str
     emails: list[str]
-    roles: list[RoleShape]
+    roles: list[MyRole]
 
 
 class CredentialShape(TypedDict):
@@ -116,10 +122,17 @@ def me(one: Requester) -> MeShape:
     """Who the caller is."""
     mine = one.profile
     return {
-        "profile": {"id": mine.id, "name": mine.name, "emails": list(mine.emails), "roles": roles(mine.roles)},
+        "profile": {"id": mine.id, "name": mine.name, "emails": list(mine.emails), "roles": _my_roles(mine)},
         "tenant": one.tenant,
         "credential": {"kind": one.principal.credential, "expires_at": time(one.principal.expires_at)},
     }
+
+
+def _my_roles(mine: Profile) -> list[MyRole]:
+    return [
+        {"role": one.role, "agent": one.agent, "source": "claim" if one in mine.claimed else "assigned"}
+        for one in mine.roles
+    ]
 
 
 class AgentShape(TypedDict):
