@@ -170,7 +170,9 @@ def compose(
     folders = AgentFolders(folder / "workspaces", FileLocks(folder / "locks"), threads)
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
     epochs.when_changed_elsewhere(directory.forget)
-    catalogue = _catalogue(stores, directory, folders, clock)
+    http = httpx2.AsyncClient(follow_redirects=False)
+    ways = ways_in(settings, stores.identities, http, clock, epochs.current)
+    catalogue = _catalogue(stores, directory, folders, clock, ways)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
     buffer = AuditBuffer(
         stores.audit,
@@ -183,8 +185,6 @@ def compose(
     metrics.audit.watch_depth(lambda: buffer.waiting)
     metrics.watch_epoch_age(lambda: epochs.age_s)
     refusals = Refusals(_refusal_log(loggers), clock)
-    http = httpx2.AsyncClient(follow_redirects=False)
-    ways = ways_in(settings, stores.identities, http, clock, epochs.current)
     pipeline = _pipeline(
         stores,
         epochs,
@@ -235,7 +235,9 @@ def create_app(gateway: Gateway, loggers: Loggers) -> Starlette:
     return with_edge(app, gateway.settings.server, gateway.clock, loggers)
 
 
-def _catalogue(stores: Stores, directory: SessionDirectory, folders: AgentFolders, clock: Clock) -> Catalogue:
+def _catalogue(
+    stores: Stores, directory: SessionDirectory, folders: AgentFolders, clock: Clock, ways: WaysIn
+) -> Catalogue:
     conversations = Conversations(directory, stores.transcripts, stores.identities, clock)
     instructions = PersonalInstructions(folders)
     tools = Registry(
@@ -248,7 +250,7 @@ def _catalogue(stores: Stores, directory: SessionDirectory, folders: AgentFolder
     tokens = AccessTokens(stores.identities, clock)
     return Catalogue(
         tools=tools,
-        context=context_operation(conversations),
+        context=context_operation(conversations, ways.turn_tokens),
         instructions=instructions,
         sessions=SessionOperations(conversations),
         me=MyOperations(tokens, tools),

@@ -130,6 +130,7 @@ class TurnBinding:
     session: SessionId
     incarnation: int
     agent: AgentName
+    kind: str | None = None  # what the runtime said that this turn is; it narrows its tools as it narrowed its context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ class Pipeline:
             trail.requester = None
             trail.principal = await self.authenticate(call.credentials)
             turn = await self._resolve(call, trail, trail.principal, entry)
+        self.authorize.bearer(turn, operation)
         turn = await self.open_session(turn, entry)
         if operation.assembles:
             turn = await self.assemble_context(turn)

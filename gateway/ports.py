@@ -256,7 +256,7 @@ class MessageDraft:
     name: str | None
     content: str
     sender: ProfileId | None
-    from_member: bool  # the sender owned or took part when it was authorised, and must still
+    member: ProfileId | None  # who owned or took part when it was authorised, and must still; None: nobody has to
     created_at: datetime
 
 

@@ -25,6 +25,9 @@ class Trail(Protocol):
     def reached(self, agent: str, session: str) -> None:
         """Notes the session that the request is about."""
 
+    def noted(self, decision: str, details: dict[str, object]) -> None:
+        """Adds `details` to the record of a decision that is not written yet."""
+
 
 class Authorize(Protocol):
     """The one function that asks the policy; the stages and tools are given it with the turn."""

@@ -15,6 +15,10 @@ from gateway.identity.credentials import HeaderVerifier, Verifier
 from gateway.identity.issuers import IssuerSettings, ScopePolicy
 from gateway.identity.oidc import OidcVerifier
 from gateway.identity.roles import role_of
+from gateway.identity.turn_keys import KeyFolder, TurnKeys
+from gateway.identity.turn_tokens import HEADER as TURN_HEADER
+from gateway.identity.turn_tokens import PREFIX as TURN_PREFIX
+from gateway.identity.turn_tokens import Origins, TurnTokenHeader, TurnTokens
 from gateway.model import RoleAssignment, TenantId
 from gateway.ports import Clock, Identities
 from gateway.settings import Issuer, Settings
@@ -31,6 +35,7 @@ class WaysIn:
     provisioning: frozenset[str]  # issuers whose people get a profile at their first request
     token_use: TokenUse
     oidc: OidcVerifier | None
+    turn_tokens: TurnTokens
 
     async def aclose(self) -> None:
         """Ends fetches in flight."""
@@ -45,16 +50,27 @@ def ways_in(
     clock: Clock,
     epochs: Callable[[TenantId], int],
 ) -> WaysIn:
-    """Each way in that is configured. Raises ConfigurationFaults for what can't be used."""
+    """Each way in that is configured. Makes the first key of turn tokens where there is none.
+
+    Raises ConfigurationFaults for what can't be used, OSError where the state folder can't.
+    """
     use = TokenUse(identities)
     own: dict[str, Verifier] = {PREFIX: AccessTokenVerifier(identities, clock, epochs, use)}
     issuers = settings.oidc.issuers
     oidc = OidcVerifier(_each("oidc.issuers", issuers, _issuer), http, clock) if issuers else None
+    folder = KeyFolder(settings.state.folder)
+    folder.ensure(clock.now())
+    turn_tokens = TurnTokens(TurnKeys(folder, clock), Origins(identities, clock), clock, epochs)
+    own[TURN_PREFIX] = turn_tokens
     return WaysIn(
-        verifiers={HEADER: BearerHeader(own=own, signed=oidc, opaque=None)},
+        verifiers={
+            HEADER: BearerHeader(own=own, signed=oidc, opaque=None),
+            TURN_HEADER: TurnTokenHeader(turn_tokens),
+        },
         provisioning=frozenset(one.issuer for one in issuers if one.provision),
         token_use=use,
         oidc=oidc,
+        turn_tokens=turn_tokens,
     )
 
 

@@ -30,7 +30,7 @@ def context(
                 entry=Entry(session),
             ),
         )
-        output.show(as_json, shapes.context(found.session, found.context, found.epoch), _print)
+        output.show(as_json, shapes.context(found), _print)
 
 
 def _print(shown: ContextShape) -> None:

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     PERSON_UNKNOWN = "person_unknown"
     EMAIL_REASSIGNED = "email_reassigned"
     SERVICE_NOT_LINKED = "service_not_linked"
+    TURN_ORIGIN_ENDED = "turn_origin_ended"
     PRINCIPAL_MALFORMED = "principal_malformed"
     COOKIE_SEVERAL = "cookie_several"
     COOKIE_AS_BEARER = "cookie_as_bearer"

@@ -11,6 +11,7 @@ from gateway.identity.access_tokens import mint
 from gateway.identity.people import OPERATOR_ISSUER
 from gateway.identity.roles import SERVICE, check_may_change, check_may_speak_as
 from gateway.identity.scopes import AREAS, reaches
+from gateway.identity.turn_tokens import MAKES_NOTHING
 from gateway.keys import new_id
 from gateway.model import AccessToken, Profile, ProfileId, Requester
 from gateway.ports import Clock, Identities
@@ -44,9 +45,11 @@ class AccessTokens:
         hour would be worth one of a year. The local operator's never ends.
 
         Raises Invalid with every fault, scopes that the actor's own credential lacks among them; NotFound;
-        ToolNotAllowed for a token that speaks for another person; Conflict for a profile that is not active, or has as
-        many tokens as one may have.
+        ToolNotAllowed for a token that speaks for another person, and for whoever asks with a turn token; Conflict for
+        a profile that is not active, or has as many tokens as one may have.
         """
+        if actor.principal.turn is not None:
+            raise ToolNotAllowed(MAKES_NOTHING)
         wanted = actor.principal.scopes if scopes is None else scopes
         faults = [*_name_faults(name), *_expiry_faults(expires_in_days), *_scope_faults(actor, wanted)]
         if faults:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
+from gateway.identity.turn_tokens import TurnTokens
 from gateway.model import Action, Context
 from gateway.operations import found
 from gateway.policy.permit import Permit
@@ -27,6 +29,7 @@ class ContextBody(Arguments):
     """`POST /v1/sessions/{s}/context`."""
 
     turn: TurnBody = TurnBody()
+    turn_token: bool = False  # whether the agent's runtime needs one, to call tools as this person
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +41,37 @@ class OfSession:
 
 
 @dataclass(frozen=True, slots=True)
+class NewTurnToken:
+    """A turn token, which nobody can read again, and when it ends."""
+
+    secret: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class SessionContext:
-    """A context, the session it is for, and the epoch it was decided at."""
+    """A context, the session it is for, the epoch it was decided at, and a token for the turn if one was wanted."""
 
     session: str
     context: Context
     epoch: int
+    turn_token: NewTurnToken | None = None
 
 
-def context_operation(conversations: Conversations) -> AnyOperation:
+def context_operation(conversations: Conversations, turn_tokens: TurnTokens) -> AnyOperation:
     """Entering a session and assembling what this turn may see."""
 
     async def find(turn: Turn, arguments: OfSession) -> SessionTarget | MissingTarget:
         return await found.session(conversations, turn, arguments.reference)
+
+    async def run(permit: Permit[SessionTarget], turn: Turn, arguments: OfSession) -> SessionContext:
+        assert turn.context is not None  # noqa: S101 - the stage before has assembled it
+        session = permit.target.facts.session.key
+        if not arguments.body.turn_token:
+            return SessionContext(session, turn.context, turn.state.epoch)
+        token, binding, ends = turn_tokens.mint(permit.requester, permit.target.facts, arguments.body.turn.kind)
+        turn.trail.noted(permit.decision.id, {"turn": binding.turn})  # what the token's own records are found by
+        return SessionContext(session, turn.context, turn.state.epoch, NewTurnToken(token, ends))
 
     return Operation(
         name="context.assemble",
@@ -58,12 +79,7 @@ def context_operation(conversations: Conversations) -> AnyOperation:
         action=Action.ENTER,
         family=SESSIONS,
         find=find,
-        run=_run,
+        run=run,
         inside=True,
         assembles=True,
     )
-
-
-async def _run(permit: Permit[SessionTarget], turn: Turn, _arguments: OfSession) -> SessionContext:
-    assert turn.context is not None  # noqa: S101 - the stage before has assembled it
-    return SessionContext(permit.target.facts.session.key, turn.context, turn.state.epoch)

@@ -21,6 +21,7 @@ from gateway.tools.registry import SESSIONS, AnyOperation, Operation
 from gateway.tools.sessions import child_target
 from gateway.turn import Turn
 
+RUNTIME_ROLES = ("assistant", "system", "tool")
 Text = Annotated[str, Field(min_length=1, max_length=512)]
 
 
@@ -56,7 +57,7 @@ class OwnerBody(Arguments):
 
 
 class MessageBody(Arguments):
-    """`POST /v1/sessions/{s}/messages`. A person writes as `user`; other roles come from a runtime."""
+    """`POST /v1/sessions/{s}/messages`. A person writes as `user`; other roles come from a runtime's turn token."""
 
     role: Text
     content: Annotated[str, Field(min_length=1)]
@@ -182,6 +183,7 @@ class SessionOperations:
             run=self._run_post,
             effect=True,
             inside=True,
+            by_turn_token=True,
         )
 
     def _on_one(
@@ -295,11 +297,18 @@ class SessionOperations:
 
     async def _run_post(self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[MessageBody]) -> Message:
         body = arguments.body
-        if body.role != "user":
-            raise Invalid.of(
-                "role", "user_only", "A person writes as 'user'. Other roles come from the agent's runtime."
-            )
-        return await self._conversations.post(permit, permit.target.facts, body.content)
+        _check_role(body.role, runtime=permit.requester.principal.turn is not None)
+        return await self._conversations.post(permit, permit.target.facts, body.content, body.role)
+
+
+def _check_role(role: str, *, runtime: bool) -> None:
+    """Nobody speaks as the agent but its runtime, and that never as a person (design section 6)."""
+    if not runtime and role != "user":
+        message = "A person writes as 'user'. Other roles come from the agent's runtime, with a turn token."
+        raise Invalid.of("role", "user_only", message)
+    if runtime and role not in RUNTIME_ROLES:
+        message = f"A runtime writes as one of {', '.join(RUNTIME_ROLES)}. A person's words come with their credential."
+        raise Invalid.of("role", "runtime_only", message)
 
 
 async def _people_details(

@@ -22,6 +22,8 @@ _READS = frozenset({Action.LOAD, Action.GET, Action.SEARCH})
 _LONGTERM = frozenset({Resource.MEMORY_LONGTERM, Resource.PERSONAL_LONGTERM})
 _DIRECT_WRITES = frozenset({Action.APPEND, Action.EDIT})
 
+TURN_TOKEN_ELSEWHERE = "turn_token_elsewhere"  # noqa: S105 - a reason, not a secret
+
 Check = Callable[[Requester, Origin, SingleTarget, Question], "str | None"]
 
 
@@ -42,6 +44,19 @@ def scope_violation(requester: Requester, resource: Resource) -> str | None:
     return "scope_missing"
 
 
+def elsewhere(requester: Requester, origin: Origin) -> str | None:
+    """A turn token is good inside the session that it is bound to, in the incarnation that the turn began in."""
+    bound, here = requester.principal.turn, origin.session
+    if bound is None:
+        return None
+    same = here is not None and (here.id, here.incarnation, here.agent) == (
+        bound.session,
+        bound.incarnation,
+        bound.agent,
+    )
+    return None if same else TURN_TOKEN_ELSEWHERE
+
+
 def _other_tenant(requester: Requester, _origin: Origin, target: SingleTarget, _question: Question) -> str | None:
     return None if target.tenant == requester.tenant == requester.profile.tenant else "tenant_mismatch"
 
@@ -53,6 +68,10 @@ def _retired_profile(requester: Requester, _origin: Origin, _target: SingleTarge
 
 def _scope(requester: Requester, _origin: Origin, _target: SingleTarget, question: Question) -> str | None:
     return scope_violation(requester, question.resource)
+
+
+def _elsewhere(requester: Requester, origin: Origin, _target: SingleTarget, _question: Question) -> str | None:
+    return elsewhere(requester, origin)
 
 
 def _missing(_requester: Requester, _origin: Origin, target: SingleTarget, _question: Question) -> str | None:
@@ -111,6 +130,7 @@ _CHECKS: tuple[Check, ...] = (
     _other_tenant,
     _retired_profile,
     _scope,
+    _elsewhere,
     _missing,
     _incognito,
     _longterm_from_group,

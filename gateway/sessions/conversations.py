@@ -128,11 +128,18 @@ class Conversations:
         )
 
     async def post(
-        self, permit: Permit[SessionTarget] | Permit[NewSessionTarget], facts: SessionFacts, content: str
+        self,
+        permit: Permit[SessionTarget] | Permit[NewSessionTarget],
+        facts: SessionFacts,
+        content: str,
+        role: str = "user",
     ) -> Message:
-        """A person's message, durable on return. Raises Conflict for an archived session, NotFound for a reset one
-        and for a sender who took part when it was permitted and has left since."""
-        session, sender = facts.session, permit.requester.profile
+        """A message, durable on return: the person's, or the agent's where its runtime writes with a turn token.
+
+        Raises Conflict for an archived session, NotFound for a reset one and for a person who took part when it was
+        permitted and has left since.
+        """
+        session, person, turn = facts.session, permit.requester.profile, permit.requester.principal.turn
         if len(content.encode("utf-16-le")) // 2 > MAX_MESSAGE_UNITS:
             raise Invalid.of("content", "too_long", f"Keep a message within {MAX_MESSAGE_UNITS} characters.")
         if session.archived_at is not None:
@@ -142,11 +149,11 @@ class Conversations:
             id=new_id("msg", now),
             session=session.id,
             incarnation=session.incarnation,
-            role="user",
-            name=sender.name,
+            role=role,
+            name=person.name if turn is None else turn.agent,
             content=content,
-            sender=sender.id,
-            from_member=session.owner == sender.id or facts.participant(sender.id) is not None,
+            sender=person.id if turn is None else None,  # nobody is said to have typed what an agent wrote
+            member=person.id if session.owner == person.id or facts.participant(person.id) is not None else None,
             created_at=now,
         )
         message = await self._transcripts.append(session.tenant, draft)

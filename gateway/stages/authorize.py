@@ -24,7 +24,7 @@ from gateway.model import (
     Verdict,
     Whose,
 )
-from gateway.policy.invariants import first_violation, scope_violation
+from gateway.policy.invariants import TURN_TOKEN_ELSEWHERE, elsewhere, first_violation, scope_violation
 from gateway.policy.permit import Permit, issue, issue_for_list
 from gateway.policy.targets import FunctionTarget, SessionsTarget, SessionTarget, SingleTarget, Target, sandbox_excludes
 from gateway.ports import Clock
@@ -60,6 +60,24 @@ class AuthorizeStage:
             self.require(turn, action, target)
         return permit
 
+    def bearer(self, turn: Turn, operation: AnyOperation) -> None:
+        """Refuses a turn token what no agent's runtime runs, before anything is opened. Raises ToolNotAllowed.
+
+        What it may run it runs in its own session alone: that is an invariant, so that it holds in each decision.
+        """
+        if turn.requester.principal.turn is None or operation.by_turn_token:
+            return
+        question = Question(
+            ANY_AGENT, operation.family[0], Relation.SELF, Whose.OWN, turn.origin.chat, operation.action
+        )
+        subjects = turn.requester.subjects_on(ANY_AGENT)
+        verdict = Verdict(False, TURN_TOKEN_ELSEWHERE, None)
+        self._note(turn, question, verdict, subjects, operation.name, self._clock.now())
+        raise ToolNotAllowed(
+            "A turn token runs the tools of its session and posts messages into it, and nothing else. "
+            "Use a credential of your own for this."
+        )
+
     def require(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT]:
         """A permit for `action` on `target`. Raises ToolNotAllowed for a function, NotFound for anything else."""
         permit = self.permit(turn, action, target)
@@ -84,7 +102,7 @@ class AuthorizeStage:
             ANY_AGENT, Resource.SESSION_SHARED, Relation.SAME_AGENT, Whose.OTHER, turn.origin.chat, action
         )
         now = self._clock.now()
-        code = scope_violation(turn.requester, Resource.SESSION_SHARED)
+        code = scope_violation(turn.requester, Resource.SESSION_SHARED) or elsewhere(turn.requester, turn.origin)
         cells = frozenset[Cell]() if code else self._cells(turn, action, now)
         verdict = Verdict(bool(cells), code or ("allowed" if cells else "no_matching_row"), None)
         subjects = turn.requester.subjects_on(ANY_AGENT)

@@ -43,6 +43,9 @@ class OpenSession:
         # Whoever may enter the session may do so for a turn that sees less: only what follows is asked from there.
         turn.origin = origin_of(facts.session, None, tainted=entry.tainted)
         turn.entered = turn.require(Action.ENTER, SessionTarget(facts))
-        if entry.kind is not None:
-            turn.origin = origin_of(facts.session, entry.kind, tainted=entry.tainted)
+        # What was said of the turn when its token was made holds for all that it runs.
+        bound = turn.requester.principal.turn
+        kind = entry.kind if bound is None else bound.kind
+        if kind is not None:
+            turn.origin = origin_of(facts.session, kind, tainted=entry.tainted)
         return turn

@@ -52,6 +52,10 @@ class Trail:
         self.agent = self.agent or agent
         self.session = self.session or session
 
+    def noted(self, decision: str, details: dict[str, object]) -> None:
+        """Adds to the record of a decision that is not written yet; ids and roles, never text or secrets."""
+        self.details[decision] = self.details.get(decision, {}) | details
+
     @property
     def last_decision(self) -> str | None:
         """The id that the answer carries in `Gateway-Decision`."""

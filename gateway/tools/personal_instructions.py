@@ -81,8 +81,8 @@ class PersonalInstructions:
 
     def tool(self) -> Tool:
         """The tool, which is one of the two by its `action`."""
-        get: AnyOperation = replace(self.read, find=_find_by_tool, run=self._tool_read)
-        put: AnyOperation = replace(self.save, find=_find_by_tool, run=self._tool_save)
+        get: AnyOperation = replace(self.read, find=_find_by_tool, run=self._tool_read, by_turn_token=True)
+        put: AnyOperation = replace(self.save, find=_find_by_tool, run=self._tool_save, by_turn_token=True)
         return Tool(
             name="personal_instructions",
             description=(

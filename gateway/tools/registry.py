@@ -6,7 +6,7 @@ Every route, tool and command is an operation of this shape; there is no other w
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from gateway.model import Action, Resource
@@ -43,6 +43,7 @@ class Operation(Generic[ArgsT, TargetT, ResultT]):
     effect: bool = False  # it changes something: the audit's intent is durable before it runs
     inside: bool = False  # it is asked from inside the session that the path names
     raises_epoch: bool = False  # it changes who may do what; in force here before it is answered
+    by_turn_token: bool = False  # an agent's runtime may run it with a turn token, in the session that this is bound to
     assembles: bool = False  # the turn's context is assembled before it runs
 
 
@@ -70,7 +71,8 @@ class Tool:
 
 
 def tool(operation: AnyOperation, arguments: type[Arguments]) -> Tool:
-    """A tool that is one operation."""
+    """A tool that is one operation, which runtimes run too."""
+    operation = replace(operation, by_turn_token=True)
     return Tool(
         name=operation.name,
         description=operation.summary,
@@ -84,11 +86,13 @@ class Registry:
     """The tools by name, in a fixed order."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        """Raises ValueError for what is there twice: start-up fails (design section 8)."""
+        """Raises ValueError for what is there twice, or what no runtime may run: start-up fails (design section 8)."""
         self._tools = {tool.name: tool for tool in tools}
         self._by_arguments = {tool.arguments: tool for tool in tools}
         if not len(self._tools) == len(self._by_arguments) == len(tools):
             raise ValueError("two tools have one name or one kind of arguments")
+        if not all(operation.by_turn_token for tool in tools for operation in tool.operations):
+            raise ValueError("every operation of a tool says by_turn_token: tools are for runtimes")
 
     def find(self, name: str) -> Tool | None:
         """The tool of that name."""

@@ -126,7 +126,7 @@ def a_draft(session: Session, content: str, number: int = 1, **changed: Any) -> 
         "name": None,
         "content": content,
         "sender": ALICE,
-        "from_member": False,
+        "member": None,
         "created_at": NOW + timedelta(seconds=number),
     }
     return MessageDraft(**(fields | changed))

@@ -219,12 +219,12 @@ async def test_a_message_of_somebody_who_took_part_needs_them_to_take_part_still
     child = a_session("B", parent=root)
     await stores.sessions.create(root, [ALICE, BOB])
     await stores.sessions.create(child, [])
-    mine = {"sender": BOB, "from_member": True}
+    mine = {"sender": BOB, "member": BOB}
     assert await stores.transcripts.append(ACME, a_draft(root, "in time", 1, **mine)) is not None
     await stores.sessions.set_participants(ACME, root.id, [ALICE], NOW, expected=None)
 
     late = [await stores.transcripts.append(ACME, a_draft(one, "late", 2, **mine)) for one in (root, child)]
-    good = [await stores.transcripts.append(ACME, a_draft(one, "mine", 3, from_member=True)) for one in (root, child)]
+    good = [await stores.transcripts.append(ACME, a_draft(one, "mine", 3, member=ALICE)) for one in (root, child)]
     other = await stores.transcripts.append(ACME, a_draft(root, "any", 4, sender=BOB))
 
     assert late == [None, None]

@@ -152,7 +152,7 @@ async def put_message(world: World, message: Message, stores: Stores) -> None:
         name=None,
         content=message.text,
         sender=None if message.sender is None else ProfileId(message.sender),
-        from_member=False,
+        member=None,
         created_at=world.now,
     )
     stored = await stores.transcripts.append(TenantId(message.tenant), draft)

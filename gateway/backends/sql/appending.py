@@ -70,14 +70,14 @@ def append_all(drafts: Sequence[Draft], connection: Connection) -> list[Message 
 
 
 def _may_write(tenant: TenantId, draft: MessageDraft, connection: Connection) -> bool:
-    if not draft.from_member:
+    if draft.member is None:
         return True
-    return bool(_MEMBER.rows(connection, of=tenant, name=draft.session, person=draft.sender))
+    return bool(_MEMBER.rows(connection, of=tenant, name=draft.session, person=draft.member))
 
 
 def _numbered(draft: MessageDraft, number: int) -> Message:
     fields = asdict(draft)
-    del fields["from_member"]
+    del fields["member"]
     return Message(number=number, **fields)
 
 

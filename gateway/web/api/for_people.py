@@ -174,9 +174,7 @@ def _sessions(catalogue: Catalogue) -> tuple[Endpoint, ...]:
             operations=(catalogue.context,),
             read=context,
             enters=lambda incoming, arguments: Entry(incoming.path["session"], kind=arguments.body.turn.kind),
-            write=lambda answered: json(
-                shapes.context(answered.result.session, answered.result.context, answered.result.epoch)
-            ),
+            write=lambda answered: json(shapes.context(answered.result)),
             body=ContextBody,
             shape=shapes.ContextShape,
             summary=catalogue.context.summary,

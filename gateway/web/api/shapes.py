@@ -12,7 +12,8 @@ from typing import (
 
 from typing_extensions import TypedDict
 
-from gateway.model import AccessToken, Agent, Context, Message, Profile, Requester, RoleAssignment, SessionFacts
+from gateway.model import AccessToken, Agent, Message, Profile, Requester, RoleAssignment, SessionFacts
+from gateway.operations.context import SessionContext
 from gateway.operations.people import NewToken, Person
 from gateway.operations.policy import InForce
 from gateway.ports import ChainReport, Page, PolicyVersion, StoredRecord
@@ -261,10 +262,12 @@ class ContextShape(TypedDict):
     manifest: list[ManifestShape]
     warnings: list[str]
     epoch: int
+    turn_token: NotRequired[str]  # where one was asked for
+    turn_token_expires_at: NotRequired[str | None]
 
 
-def context(key: str, one: Context, epoch: int) -> ContextShape:
-    """An assembled context."""
+def context(made: SessionContext) -> ContextShape:
+    """An assembled context, and the turn token where one was asked for."""
     manifest: list[ManifestShape] = [
         {
             "path": entry.path,
@@ -275,9 +278,19 @@ def context(key: str, one: Context, epoch: int) -> ContextShape:
             "units": entry.units,
             "truncated": entry.truncated,
         }
-        for entry in one.manifest
+        for entry in made.context.manifest
     ]
-    return {"session": key, "text": one.text, "manifest": manifest, "warnings": list(one.warnings), "epoch": epoch}
+    shape: ContextShape = {
+        "session": made.session,
+        "text": made.context.text,
+        "manifest": manifest,
+        "warnings": list(made.context.warnings),
+        "epoch": made.epoch,
+    }
+    if made.turn_token is not None:
+        shape["turn_token"] = made.turn_token.secret
+        shape["turn_token_expires_at"] = time(made.turn_token.expires_at)
+    return shape
 
 
 class ToolAnswer(TypedDict):
