@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import datetime
 
@@ -9,9 +10,17 @@ from ulid_transform import ulid_at_time
 
 from gateway.model import AgentName, Kind, ProfileId, TenantId
 
+LONGEST_PEER = 200
 LONGEST_WORD = 512  # nothing that a caller can name is longer: such a word is missing, and is not looked up or kept
 
+CHANNEL_ISSUERS = "channel:"  # what the issuer of a channel's senders begins with, and no other issuer may
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
+_CHANNEL_ISSUER = re.compile(r"channel:([0-9]+):(.+)", re.DOTALL)
+_GUEST = "gst_"
+# The words that come after the agent in a key of another kind.
+_OTHER_KEYS = frozenset({"direct", "explicit", "dashboard", "web", "subagent", "cron", "main"})
 _PROFILE_ID = re.compile(r"prf_[0-9A-HJKMNP-TV-Z]{26}")
 
 
@@ -52,6 +61,52 @@ def generated_key(agent: AgentName, kind: Kind, ulid: str, *, incognito: bool) -
         Kind.CRON: f"cron:{ulid}",
     }
     return f"agent:{agent}:{shapes[kind]}"
+
+
+def is_channel(text: str) -> bool:
+    """Whether `text` may name a channel: a name that no other kind of session key has in its place."""
+    return is_name(text) and text not in _OTHER_KEYS
+
+
+def is_account(text: str) -> bool:
+    """Whether `text` may name an account on a channel: without a colon, so that keys and issuers can't be mistaken."""
+    return _ACCOUNT.fullmatch(text) is not None
+
+
+def is_peer(text: str) -> bool:
+    """Whether `text` may be a channel's id of a sender or a chat: 1 to 200 printable characters, kept as they are."""
+    return 1 <= len(text) <= LONGEST_PEER and text.isprintable() and text == text.strip()
+
+
+def channel_issuer(channel: str, account: str) -> str:
+    """The issuer of the senders of one account; length-prefixed, so that no two accounts or channels share one."""
+    return f"{CHANNEL_ISSUERS}{len(channel)}:{channel}{len(account)}:{account}"
+
+
+def channel_account(issuer: str) -> tuple[str, str] | None:
+    """The channel and account that `channel_issuer` made `issuer` of; None for any other text."""
+    found = _CHANNEL_ISSUER.fullmatch(issuer)
+    if found is None:
+        return None
+    channel = found[2][: int(found[1][:3])]
+    account = found[2][len(channel) :].partition(":")[2]
+    return (channel, account) if channel_issuer(channel, account) == issuer else None
+
+
+def channel_key(agent: AgentName, channel: str, account: str, chat: str, peer: str) -> str:
+    """The key of a conversation on a channel; `chat` and `peer` are the channel's own words for it."""
+    return f"agent:{agent}:{channel}:{account}:{chat}:{peer}"
+
+
+def guest_id(tenant: TenantId, issuer: str, subject: str) -> ProfileId:
+    """What an unlinked sender is called: always the same, and nothing that a stored profile can be called."""
+    told_apart = storage_key(tenant, issuer, subject)
+    return ProfileId(_GUEST + hashlib.sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()[:26])
+
+
+def is_guest_id(text: str) -> bool:
+    """Whether `text` is spelled like what `guest_id` makes."""
+    return text.startswith(_GUEST)
 
 
 def storage_key(tenant: TenantId, *parts: str) -> str:

@@ -148,18 +148,19 @@ class Principal:
     service: bool = False  # a client that got the token for itself, not for a person (RFC 9068 section 2.2)
     roles: tuple[RoleAssignment, ...] = ()  # from the issuer's groups: they last as long as this credential
     turn: TurnBinding | None = None  # only a turn token has one
+    place: SessionId | None = None  # the shared session that a sender of a channel speaks in
     beside: tuple[Principal, ...] = ()  # other credentials of the same request
     csrf_token: str | None = field(default=None, repr=False)  # what a write from this browser has to show besides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The canonical person (or service) of a tenant."""
+    """The canonical person (or service) of a tenant; or a guest, who is stored nowhere."""
 
     id: ProfileId
     tenant: TenantId
     name: str
-    kind: str  # "person" or "service"
+    kind: str  # "person", "service" or "guest"
     emails: tuple[str, ...] = ()
     roles: tuple[RoleAssignment, ...] = ()
     claimed: tuple[

@@ -17,8 +17,18 @@ from gateway.tools.registry import AnyOperation
 from gateway.web.api import shapes
 from gateway.web.api.shapes import PersonShape, ProfileShape
 
-Issuer = Annotated[str, typer.Option("--issuer", help="Who vouches for the sign-in: the `iss` of its tokens.")]
-Subject = Annotated[str, typer.Option("--subject", help="Who they are there: the `sub` of its tokens.")]
+Issuer = Annotated[
+    str | None,
+    typer.Option("--issuer", help="Who vouches for the sign-in: the `iss` of its tokens.", show_default=False),
+]
+Subject = Annotated[
+    str | None, typer.Option("--subject", help="Who they are there: the `sub` of its tokens.", show_default=False)
+]
+Channel = Annotated[str | None, typer.Option("--channel", help="Instead: a channel, like line.", show_default=False)]
+Account = Annotated[
+    str | None, typer.Option("--account", help="The account there, as the settings name it.", show_default=False)
+]
+Sender = Annotated[str | None, typer.Option("--sender", help="The channel's id of the person.", show_default=False)]
 ROLE_HELP = "A role on all agents, or on one: member, supervisor@flight."
 
 
@@ -73,14 +83,17 @@ def add_person(
 
 def link(
     person: PersonReference,
-    issuer: Issuer,
-    subject: Subject,
+    issuer: Issuer = None,
+    subject: Subject = None,
+    channel: Channel = None,
+    account: Account = None,
+    sender: Sender = None,
     config: Config = None,
     tenant: TenantName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Links a sign-in to a person."""
-    wanted = {"issuer": issuer, "subject": subject}
+    """Links a sign-in to a person, or a sender of a channel."""
+    wanted = _identity(issuer, subject, channel, account, sender)
     with refusals():
         linked = at_desk(
             config, tenant, lambda desk: _on(desk, desk.catalogue.people.link, person, IdentityBody, wanted)
@@ -90,18 +103,21 @@ def link(
 
 def unlink(
     person: PersonReference,
-    issuer: Issuer,
-    subject: Subject,
+    issuer: Issuer = None,
+    subject: Subject = None,
+    channel: Channel = None,
+    account: Account = None,
+    sender: Sender = None,
     config: Config = None,
     tenant: TenantName = None,
     as_json: AsJson = False,
 ) -> None:
     """Takes exactly this sign-in from a person. With --json it prints nothing, as the REST interface does."""
-    wanted = {"issuer": issuer, "subject": subject}
+    wanted = _identity(issuer, subject, channel, account, sender)
     with refusals():
         at_desk(config, tenant, lambda desk: _on(desk, desk.catalogue.people.unlink, person, IdentityBody, wanted))
         if not as_json:
-            output.say(f"{subject} of {issuer} is unlinked.")
+            output.say(f"{sender or subject} of {_where(issuer, channel, account)} is unlinked.")
 
 
 def roles(
@@ -137,6 +153,18 @@ async def _on(
     return await desk.ask(operation, lambda: OfPerson(profile, parse(model, wanted) if model else None))
 
 
+def _identity(
+    issuer: str | None, subject: str | None, channel: str | None, account: str | None, sender: str | None
+) -> dict[str, str]:
+    """What was given of it; the operation says what is missing."""
+    given = {"issuer": issuer, "subject": subject, "channel": channel, "account": account, "sender": sender}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _where(issuer: str | None, channel: str | None, account: str | None) -> str:
+    return f"{channel}:{account}" if channel is not None else str(issuer)
+
+
 def _role(text: str) -> dict[str, str]:
     role, _, agent = text.partition("@")
     return {"role": role, "agent": agent or "*"}
@@ -157,7 +185,10 @@ def _print_page(listed: dict[str, Any]) -> None:
 
 
 def _print_one(person: PersonShape) -> None:
-    signs_in = [f"{one['subject']} of {one['issuer']}" for one in person["identities"]]
+    signs_in = [
+        f"{one['subject']} of {_where(one['issuer'], one.get('channel'), one.get('account'))}"
+        for one in person["identities"]
+    ]
     output.facts(
         [
             ("id", person["id"]),

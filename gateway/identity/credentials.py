@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.identity.assertions import Assertion
 from gateway.model import Principal, TenantId
 
 
@@ -20,6 +21,7 @@ class Credentials:
     peer: str | None = None  # the address at the other end of the connection
     method: str = "GET"
     operator_of: TenantId | None = None
+    asserted: Assertion | None = None  # whom the gateway itself vouches for; then there are no headers
 
     @classmethod
     def bearer(cls, token: str) -> Credentials:

@@ -21,7 +21,7 @@ from gateway.identity.roles import (
     is_owner,
     role_faults,
 )
-from gateway.keys import new_id
+from gateway.keys import CHANNEL_ISSUERS, LONGEST_PEER, channel_issuer, is_account, is_channel, is_peer, new_id
 from gateway.model import Identity, Profile, ProfileId, Requester, RoleAssignment, TenantId
 from gateway.ports import Clock, Identities
 
@@ -115,6 +115,16 @@ class People:
         Conflict where it is another's.
         """
         _refuse([*_identity_faults("issuer", issuer), *_identity_faults("subject", subject)])
+        return await self._link(actor, profile, issuer, subject)
+
+    async def link_sender(
+        self, actor: Requester, profile: ProfileId, *, channel: str, account: str, sender: str
+    ) -> Identity:
+        """A sender of a channel, linked to the profile. Raises as `link`."""
+        _refuse([*_sender_faults(channel, account, sender)])
+        return await self._link(actor, profile, channel_issuer(channel, account), sender)
+
+    async def _link(self, actor: Requester, profile: ProfileId, issuer: str, subject: str) -> Identity:
         target = await self._target(actor, profile)
         check_may_speak_as(actor, target, "A linked sign-in")
         identity = Identity(issuer=issuer, subject=subject, profile=target.id)
@@ -230,8 +240,23 @@ def _kind_faults(kind: str) -> Iterator[Fault]:
         yield Fault(field="kind", rule="one_of", message=f"must be {PERSON} or {SERVICE}")
 
 
+def _sender_faults(channel: str, account: str, sender: str) -> Iterator[Fault]:
+    if not is_channel(channel):
+        message = "must be a channel's name, like line: a to z, 0 to 9, - and _"
+        yield Fault(field="channel", rule="name", message=message)
+    if not is_account(account):
+        message = "must be an account of the channel: letters, digits and . _ @ -, at most 128"
+        yield Fault(field="account", rule="name", message=message)
+    if not is_peer(sender):
+        message = f"must have 1 to {LONGEST_PEER} characters, on one line, as the channel gives it"
+        yield Fault(field="sender", rule="text", message=message)
+
+
 def _identity_faults(field: str, value: str) -> Iterator[Fault]:
     if not (value.strip() and len(value) <= _LONGEST_ID and value.isprintable()):
         yield Fault(field=field, rule="text", message=f"must have 1 to {_LONGEST_ID} characters, on one line")
+    elif field == "issuer" and value.startswith(CHANNEL_ISSUERS):
+        message = "is how senders of a channel are kept; name the 'channel', the 'account' and the 'sender'"
+        yield Fault(field=field, rule="reserved", message=message)
     elif field == "issuer" and value in (LOCAL_ISSUER, OPERATOR_ISSUER):
         yield Fault(field=field, rule="reserved", message=f"{value} is the gateway itself; name an issuer of sign-ins")

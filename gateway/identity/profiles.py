@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from gateway.errors import Conflict
 from gateway.identity.access_tokens import LOCAL_ISSUER
+from gateway.identity.assertions import CHANNEL
 from gateway.identity.claims import OIDC
 from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, Reason, refused
-from gateway.identity.roles import MEMBERSHIP, PERSON, with_claimed
-from gateway.keys import new_id
+from gateway.identity.roles import GUEST, GUESTHOOD, MEMBERSHIP, PERSON, with_claimed
+from gateway.keys import guest_id, new_id
 from gateway.model import AuditRecord, Identity, Principal, Profile, ProfileId, Requester, TenantId
 from gateway.ports import Clock, Identities, Tenants
 
@@ -110,6 +111,8 @@ class ProfileResolver:
         if principal.issuer == LOCAL_ISSUER:
             return await self._own(principal)
         profile = await self._identities.profile_of(principal.tenant, principal.issuer, principal.subject)
+        if profile is None and principal.credential == CHANNEL:
+            return _guest(principal)  # never a person, and not kept: whoever is linked later is somebody else
         if profile is None:
             profile = await self._newcomers.welcome(principal, asked)
         # `profile_of` went to the survivor of a merge. One that is itself merged is refused: one hop and no more.
@@ -241,6 +244,17 @@ def _identity(principal: Principal, profile: Profile) -> Identity:
 def _with_roles_of(principal: Principal, stored: Profile) -> Profile:
     """A service's roles are given by hand alone, so that whoever lets one in sees what it may do."""
     return with_claimed(stored, principal.roles) if stored.kind == PERSON else stored
+
+
+def _guest(principal: Principal) -> Profile:
+    """What an unlinked sender is (design section 5, "channel identities")."""
+    return Profile(
+        id=guest_id(principal.tenant, principal.issuer, principal.subject),
+        tenant=principal.tenant,
+        name=GUEST,
+        kind=GUEST,
+        roles=(GUESTHOOD,),
+    )
 
 
 def _active(profile: Profile) -> Profile:

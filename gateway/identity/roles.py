@@ -26,6 +26,7 @@ RAISED = frozenset({ADMIN, OWNER})
 HARMLESS = frozenset({GUEST, MEMBER})  # they reach one's own and what is shared with one, so any admin gives them
 PERSON = "person"
 SERVICE = "service"
+GUESTHOOD = RoleAssignment(role=GUEST, agent=ANY_AGENT)
 MEMBERSHIP = RoleAssignment(role=MEMBER, agent=ANY_AGENT)
 OWNERSHIP = RoleAssignment(role=OWNER, agent=ANY_AGENT)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gateway.errors import NotFound
 from gateway.identity.people import People
 from gateway.identity.tokens import AccessTokens
+from gateway.keys import channel_issuer
 from gateway.model import AccessToken, Action, AgentName, Identity, Profile, ProfileId, Resource, RoleAssignment
 from gateway.operations.found import LONGEST_NAME, few, function, role_names
 from gateway.policy.permit import Permit
@@ -56,10 +57,33 @@ class RolesBody(Arguments):
 
 
 class IdentityBody(Arguments):
-    """`POST` and `DELETE /v1/admin/people/{id}/identities`."""
+    """`POST` and `DELETE /v1/admin/people/{id}/identities`: a sign-in, or a sender of a channel."""
 
-    issuer: Text
-    subject: Text
+    issuer: Text | None = None
+    subject: Text | None = None
+    channel: Text | None = None
+    account: Text | None = None
+    sender: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (
+            self.model_fields_set not in (_SIGN_IN, _SENDER)
+            or None in self.model_dump(include=self.model_fields_set).values()
+        ):
+            raise ValueError("say 'issuer' and 'subject', or 'channel', 'account' and 'sender'")
+        return self
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The identity key: issuer and subject."""
+        if self.channel is None:
+            return self.issuer or "", self.subject or ""
+        return channel_issuer(self.channel, self.account or ""), self.sender or ""
+
+
+_SIGN_IN = {"issuer", "subject"}
+_SENDER = {"channel", "account", "sender"}
 
 
 class TokenBody(Arguments):
@@ -180,12 +204,19 @@ class PeopleOperations:
 
     async def _run_link(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[IdentityBody]) -> Person:
         body, profile = arguments.body, ProfileId(arguments.profile)
-        await self._people.link(permit.requester, profile, issuer=body.issuer, subject=body.subject)
+        issuer, subject = body.key
+        if body.channel is None:
+            await self._people.link(permit.requester, profile, issuer=issuer, subject=subject)
+        else:
+            await self._people.link_sender(
+                permit.requester, profile, channel=body.channel, account=body.account or "", sender=subject
+            )
         return await self._person(permit, profile)
 
     async def _run_unlink(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[IdentityBody]) -> None:
         body, profile = arguments.body, ProfileId(arguments.profile)
-        await self._people.unlink(permit.requester, profile, issuer=body.issuer, subject=body.subject)
+        issuer, subject = body.key
+        await self._people.unlink(permit.requester, profile, issuer=issuer, subject=subject)
 
     async def _run_create_token(
         self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[TokenBody]
@@ -254,7 +285,7 @@ async def _disable_details(_permit: Permit[FunctionTarget], _turn: Turn, _of: Of
 
 
 async def _link_details(_permit: Permit[FunctionTarget], _turn: Turn, of: OfPerson[IdentityBody]) -> dict[str, object]:
-    return {"identity": f"{of.body.issuer}#{of.body.subject}"}
+    return {"identity": "#".join(of.body.key)}
 
 
 async def _create_token_details(

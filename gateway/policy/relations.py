@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.keys import is_guest_id
 from gateway.model import (
     ABOVE_ALL_MESSAGES,
     AgentName,
@@ -10,6 +11,7 @@ from gateway.model import (
     Origin,
     ProfileId,
     Relation,
+    Requester,
     Session,
     SessionFacts,
     Whose,
@@ -43,6 +45,13 @@ def whose_of(facts: SessionFacts, requester: ProfileId) -> Whose:
     return Whose.OTHER
 
 
+def whose_to(facts: SessionFacts, requester: Requester) -> Whose:
+    """As `whose_of`. A guest, who is on no list, takes part in the one conversation that the channel brought them from:
+    only so can the rule for guests leave everybody else's conversations out."""
+    speaks_here = is_guest_id(requester.profile.id) and requester.principal.place == facts.session.root
+    return Whose.SHARED if speaks_here else whose_of(facts, requester.profile.id)
+
+
 def relation_of(origin: Origin, target: Session, whose: Whose) -> Relation:
     """How `target` stands to the session that the request is made from, or to the person when it is made from none."""
     here = origin.session
@@ -64,13 +73,14 @@ def readable_after(facts: SessionFacts, requester: ProfileId) -> int:
     """The message number after which the requester may read: who joins later reads from their joining on.
 
     A private session is its owner's from the first message. So is any for whoever neither owns it nor takes part: they
-    read by a row that allows `any`. The owner of a shared one takes part; where that is not so, they read nothing.
+    read by a row that allows `any`. The owner of a shared one takes part; where that is not so, they read nothing; nor
+    does a guest, whom nobody saw joining.
     """
     participant = facts.participant(requester)
     if participant is not None:
         return participant.joined_after
     owns_shared = facts.session.owner == requester and not facts.session.private
-    return ABOVE_ALL_MESSAGES if owns_shared else 0
+    return ABOVE_ALL_MESSAGES if owns_shared or is_guest_id(requester) else 0
 
 
 def _kind(word: str) -> Kind:

@@ -20,7 +20,7 @@ from gateway.model import (
     TenantId,
     Whose,
 )
-from gateway.policy.relations import answering_agent, relation_of, whose_of
+from gateway.policy.relations import answering_agent, relation_of, whose_of, whose_to
 
 PERSONAL_RESOURCES = frozenset(
     {Resource.PERSONAL_INSTRUCTIONS, Resource.PERSONAL_LONGTERM, Resource.PERSONAL_DAILY},
@@ -46,7 +46,7 @@ class SessionTarget:
     def question(self, requester: Requester, origin: Origin, action: Action) -> Question:
         """Asks about the session by its relation to the origin and by whose its root is."""
         session = self.facts.session
-        whose = whose_of(self.facts, requester.profile.id)
+        whose = whose_to(self.facts, requester)
         relation = relation_of(origin, session, whose)
         return Question(
             answering_agent(session, relation), session_resource(session.private), relation, whose, origin.chat, action

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from zoneinfo import ZoneInfo
 
 from gateway.errors import NotFound
+from gateway.identity.roles import GUEST
 from gateway.model import Action, Agent, Chat, FileKind, Kind, Omission, Resource, Session
 from gateway.policy.targets import MemoryTarget
 from gateway.ports import Clock, Identities
@@ -51,7 +52,9 @@ class AssembleContext:
             raise NotFound
         today = self._clock.now().astimezone(ZoneInfo(agent.timezone)).date()
         owner = await self._is_owner(turn, session)
-        wanted = {one: self._omission(turn, agent, one, owner) for one in candidates(turn.requester.profile.id, today)}
+        person = turn.requester.profile
+        listed = candidates(None if person.kind == GUEST else person.id, today)  # a guest has no folder
+        wanted = {one: self._omission(turn, agent, one, owner) for one in listed}
         shared = turn.origin.chat is Chat.GROUP
         workspace = self._folders.of(agent)
         parts = await self._folders.read(lambda: _read(workspace, wanted, shared))

@@ -9,8 +9,10 @@ from gateway.errors import Unauthenticated
 from gateway.identity.bearer import SEND_A_TOKEN
 from gateway.identity.credentials import Credentials, HeaderVerifier
 from gateway.identity.people import OPERATOR_ISSUER
+from gateway.identity.refusals import Reason, refused
 from gateway.identity.roles import held_by_all
 from gateway.identity.scopes import common
+from gateway.keys import CHANNEL_ISSUERS
 from gateway.model import Principal, TenantId
 
 OPERATOR_SUBJECT = "local"
@@ -28,11 +30,16 @@ class Authenticate:
         """The principal. Raises Unauthenticated: none, one that is not good, or two that can't go together."""
         if credentials.operator_of is not None:
             return self._operator(credentials.operator_of)
+        if credentials.asserted is not None:
+            return credentials.asserted.principal
         principals = []
         for name, values in self._presented(credentials).items():
             principal = await self._verifiers[name].verify(values, credentials)
-            if principal is not None:
-                principals.append(principal)
+            if principal is None:
+                continue
+            if principal.issuer.startswith(CHANNEL_ISSUERS):  # whatever vouched for it, it is no channel
+                raise refused(Reason.PRINCIPAL_MALFORMED)
+            principals.append(principal)
         if not principals:
             raise Unauthenticated(SEND_A_TOKEN, reason="credential_missing")
         return principals[0] if len(principals) == 1 else _together(principals)

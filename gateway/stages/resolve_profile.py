@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from gateway.errors import Unauthenticated
+from gateway.identity.assertions import CHANNEL
 from gateway.identity.roles import SERVICE
 from gateway.model import OUTSIDE, Principal, Requester, TenantId
 from gateway.policy.states import TenantStates
@@ -76,8 +77,10 @@ class ResolveProfile:
 
 
 def _check_goes_with(requester: Requester, other: Requester) -> None:
-    """Raises Unauthenticated where a second credential names somebody else; a service may carry a turn token."""
-    carries = requester.principal.turn is not None and other.profile.kind == SERVICE
+    """Raises Unauthenticated where a second credential names somebody else; a service may carry a turn token, and speak
+    for a channel's sender."""
+    carried = requester.principal.turn is not None or requester.principal.credential == CHANNEL
+    carries = carried and other.profile.kind == SERVICE
     if other.tenant != requester.tenant or not (carries or other.profile.id == requester.profile.id):
         raise Unauthenticated(
             "Your credentials name different people. Send one.",

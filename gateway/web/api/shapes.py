@@ -12,7 +12,8 @@ from typing import (
 
 from typing_extensions import TypedDict
 
-from gateway.model import AccessToken, Agent, Message, Profile, Requester, RoleAssignment, SessionFacts
+from gateway.keys import channel_account
+from gateway.model import AccessToken, Agent, Identity, Message, Profile, Requester, RoleAssignment, SessionFacts
 from gateway.operations.context import SessionContext
 from gateway.operations.people import NewToken, Person
 from gateway.operations.policy import InForce
@@ -75,6 +76,18 @@ class IdentityShape(TypedDict):
 
     issuer: str
     subject: str
+    channel: NotRequired[str]
+    account: NotRequired[str]
+    sender: NotRequired[str]
+
+
+def identity(one: Identity) -> IdentityShape:
+    """A sign-in; of a sender of a channel also what it is linked by."""
+    found = channel_account(one.issuer)
+    shape: IdentityShape = {"issuer": one.issuer, "subject": one.subject}
+    if found is not None:
+        shape |= {"channel": found[0], "account": found[1], "sender": one.subject}
+    return shape
 
 
 class PersonShape(ProfileShape):
@@ -85,8 +98,7 @@ class PersonShape(ProfileShape):
 
 def person(one: Person) -> PersonShape:
     """A profile with its sign-ins."""
-    identities: list[IdentityShape] = [{"issuer": i.issuer, "subject": i.subject} for i in one.identities]
-    return {**profile(one.profile), "identities": identities}
+    return {**profile(one.profile), "identities": [identity(each) for each in one.identities]}
 
 
 class MyRole(RoleShape):
