@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gateway.errors import Unauthenticated
 from gateway.identity.credentials import Credentials, Verifier
+from gateway.identity.refusals import Reason, refused
 from gateway.model import Principal
 
 HEADER = b"authorization"
@@ -36,9 +37,7 @@ class BearerHeader:
             return own
         other = self._signed if token.count(".") == _JWS_DOTS else self._opaque
         if other is None:
-            raise Unauthenticated(
-                "That token is not one of this gateway's.", reason="token_unknown", error="invalid_token"
-            )
+            raise refused(Reason.TOKEN_UNKNOWN)
         return other
 
 
