@@ -61,18 +61,21 @@ def without_absent(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not ABSENT}
 
 
+def _as_bytes(*parts: Mapping[str, Any] | bytes) -> list[bytes]:
+    return [part if isinstance(part, bytes) else orjson.dumps(without_absent(part)) for part in parts]
+
+
 def sign(header: Mapping[str, Any] | bytes, claims: Mapping[str, Any] | bytes, key: SigningKey) -> str:
     """A compact JWS of exactly this header and these claims (or bytes), whatever they say."""
-    parts = [part if isinstance(part, bytes) else orjson.dumps(without_absent(part)) for part in (header, claims)]
-    signed = ".".join(map(encode, parts))
+    signed = ".".join(map(encode, _as_bytes(header, claims)))
     # The model itself, since the registry refuses to sign what an honest issuer would not.
     model = JWSRegistry.algorithms["Ed25519" if key.algorithm == "EdDSA" else key.algorithm]
     return f"{signed}.{encode(model.sign(signed.encode(), key.key))}"
 
 
-def sign_with_secret(header: Mapping[str, Any], claims: Mapping[str, Any], secret: bytes) -> str:
+def sign_with_secret(header: Mapping[str, Any] | bytes, claims: Mapping[str, Any] | bytes, secret: bytes) -> str:
     """A compact JWS under HMAC, as an attacker makes it who knows only a public key."""
-    signed = ".".join(encode(orjson.dumps(without_absent(part))) for part in (header, claims))
+    signed = ".".join(map(encode, _as_bytes(header, claims)))
     return f"{signed}.{encode(hmac.new(secret, signed.encode(), hashlib.sha256).digest())}"
 
 
