@@ -25,6 +25,7 @@ from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.notes import SqlNotes
 from gateway.backends.sql.policies import SqlPolicies
 from gateway.backends.sql.sessions import SqlSessions
+from gateway.backends.sql.tainted_turns import SqlTaintedTurns
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
 from gateway.founding import Founder
@@ -47,6 +48,7 @@ from gateway.policy.states import TenantStates
 from gateway.ports import Clock
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.directory import SessionDirectory
+from gateway.sessions.taints import Taints
 from gateway.settings import Settings
 from gateway.stages.assemble_context import AssembleContext
 from gateway.stages.authenticate import Authenticate
@@ -87,6 +89,7 @@ class Stores:
         self.policies = SqlPolicies(self.database)
         self.audit = SqlAudit(self.database, folder / "audit", audit_key(folder))
         self.notes = SqlNotes(self.database)
+        self.tainted_turns = SqlTaintedTurns(self.database)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,7 +292,7 @@ def _pipeline(
         resolve_profile=ResolveProfile(
             profiles=profiles, states=states, freshness=epochs, authorize=authorize, clock=clock
         ),
-        open_session=OpenSession(directory),
+        open_session=OpenSession(directory, Taints(stores.tainted_turns, clock)),
         assemble_context=AssembleContext(folders, stores.identities, clock),
         authorize=authorize,
         call_tool=CallTool(record_audit.intent, epochs.current),

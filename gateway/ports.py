@@ -387,6 +387,16 @@ class NoteRecord:
     created_at: datetime
 
 
+class TaintedTurns(Protocol):
+    """Turns whose runtime said that they have read untrusted text (design section 9)."""
+
+    async def add(self, tenant: TenantId, turn: str, until: datetime, now: datetime) -> None:
+        """Durable when it returns; adding one again is a no-op. What has ended by `now` is forgotten."""
+
+    async def holds(self, tenant: TenantId, turn: str) -> bool:
+        """Whether this turn was added, here or by another process."""
+
+
 class Notes(Protocol):
     """Provenance of notes."""
 

@@ -23,6 +23,7 @@ _LONGTERM = frozenset({Resource.MEMORY_LONGTERM, Resource.PERSONAL_LONGTERM})
 _DIRECT_WRITES = frozenset({Action.APPEND, Action.EDIT})
 
 TURN_TOKEN_ELSEWHERE = "turn_token_elsewhere"  # noqa: S105 - a reason, not a secret
+TAINTED_TURN = "tainted_turn"
 
 Check = Callable[[Requester, Origin, SingleTarget, Question], "str | None"]
 
@@ -109,6 +110,7 @@ def _longterm_has_one_writer(
 
 
 def _tainted_turn(_requester: Requester, origin: Origin, _target: SingleTarget, question: Question) -> str | None:
+    """Before `_missing`, since this refusal is told: it must not say whether what it is about is there."""
     if not origin.tainted:
         return None
     refused = (
@@ -117,7 +119,7 @@ def _tainted_turn(_requester: Requester, origin: Origin, _target: SingleTarget, 
         or (question.action is Action.EDIT and question.resource is Resource.PERSONAL_INSTRUCTIONS)
         or (question.action is Action.APPEND and question.resource is Resource.MEMORY_DAILY)
     )
-    return "tainted_turn" if refused else None
+    return TAINTED_TURN if refused else None
 
 
 def _sandbox(_requester: Requester, origin: Origin, target: SingleTarget, question: Question) -> str | None:
@@ -131,11 +133,11 @@ _CHECKS: tuple[Check, ...] = (
     _retired_profile,
     _scope,
     _elsewhere,
+    _tainted_turn,
     _missing,
     _incognito,
     _longterm_from_group,
     _personal_of_another,
     _longterm_has_one_writer,
-    _tainted_turn,
     _sandbox,
 )

@@ -24,7 +24,7 @@ from gateway.model import (
     Verdict,
     Whose,
 )
-from gateway.policy.invariants import TURN_TOKEN_ELSEWHERE, elsewhere, first_violation, scope_violation
+from gateway.policy.invariants import TAINTED_TURN, TURN_TOKEN_ELSEWHERE, elsewhere, first_violation, scope_violation
 from gateway.policy.permit import Permit, issue, issue_for_list
 from gateway.policy.targets import FunctionTarget, SessionsTarget, SessionTarget, SingleTarget, Target, sandbox_excludes
 from gateway.ports import Clock
@@ -33,6 +33,18 @@ from gateway.turn import Turn
 
 SingleT = TypeVar("SingleT", bound=SingleTarget)
 MOST_FUNCTIONS = 50_000
+
+# What a tainted turn may not do, the person can do themselves, and the refusal says where (design section 9).
+_TAINTED = (
+    "This turn has read text from outside, which may be what asks for this, so it can't do it. "
+    "The person can, with a credential of their own: {yourself}"
+)
+_YOURSELF = {
+    Action.EDIT: "PUT /v1/agents/{agent}/personal-instructions",
+    Action.APPEND: "POST /v1/sessions/{session}/tools/memory_append",
+    Action.REMEMBER: "POST /v1/sessions/{session}/tools/memory_remember",
+    Action.SEND: "POST /v1/sessions/{session}/messages",
+}
 
 Cell = tuple[AgentName, Resource, Relation, Whose]
 
@@ -80,20 +92,22 @@ class AuthorizeStage:
 
     def require(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT]:
         """A permit for `action` on `target`. Raises ToolNotAllowed for a function, NotFound for anything else."""
-        permit = self.permit(turn, action, target)
-        if permit is None:
-            raise _refusal(target, action)
-        return permit
+        decision = self._decide_on(turn, action, target)
+        if not decision.verdict.allowed:
+            raise _refusal(target, action, decision.verdict.code)
+        return issue(decision, turn.requester, turn.origin, target)
 
     def permit(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT] | None:
         """A permit for `action` on `target`, or None where it is refused; noted either way."""
+        decision = self._decide_on(turn, action, target)
+        return issue(decision, turn.requester, turn.origin, target) if decision.verdict.allowed else None
+
+    def _decide_on(self, turn: Turn, action: Action, target: SingleTarget) -> Decision:
         session = None
         if isinstance(target, SessionTarget):
             session = target.name
             turn.trail.reached(target.facts.session.agent, session)
-        decision = self._decide(turn, action, target, session)
-        verdict = decision.verdict
-        return issue(decision, turn.requester, turn.origin, target) if verdict.allowed else None
+        return self._decide(turn, action, target, session)
 
     def scope(self, turn: Turn, action: Action) -> Permit[SessionsTarget]:
         """A permit for a list; each (agent, resource, relation, whose) in it was decided like a single read."""
@@ -200,7 +214,9 @@ def is_in_reach(here: Session | None, agent: AgentName, relation: Relation, whos
     return agent == here.agent
 
 
-def _refusal(target: SingleTarget, action: Action) -> GatewayError:
+def _refusal(target: SingleTarget, action: Action, code: str) -> GatewayError:
+    if code == TAINTED_TURN:
+        return ToolNotAllowed(_TAINTED.format(yourself=_YOURSELF[action]))
     return _not_allowed(action) if isinstance(target, FunctionTarget) else NotFound()
 
 

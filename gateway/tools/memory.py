@@ -127,11 +127,19 @@ class MemoryTools:
             agent=permit.target.agent,
             path=permit.target.path,
             sha256=entry_sha256(text),
-            provenance="person" if turn.requester.profile.kind == "person" else "agent",
+            provenance=_provenance_of(turn),
             author=turn.requester.profile.id,
             session=here.id if here else None,
             created_at=self._clock.now(),
         )
+
+
+def _provenance_of(turn: Turn) -> str:
+    """Whose words they are (design section 9): a runtime's are the agent's, and untrusted once its turn is tainted."""
+    if turn.origin.tainted:
+        return "untrusted"
+    typed = turn.requester.profile.kind == "person" and turn.requester.principal.turn is None
+    return "person" if typed else "agent"
 
 
 def _read(workspace: Workspace, path: str, secret: str | None) -> FileText | FileProblem:

@@ -19,6 +19,7 @@ from gateway.backends.sql.notes import SqlNotes
 from gateway.backends.sql.policies import SqlPolicies
 from gateway.backends.sql.sessions import SqlSessions
 from gateway.backends.sql.sign_ins import SqlSignIns
+from gateway.backends.sql.tainted_turns import SqlTaintedTurns
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
 from gateway.model import AgentName, AuditRecord, Kind, Profile, ProfileId, Session, SessionId, TenantId
@@ -43,6 +44,7 @@ class Stores:
     audit: ports.Audit
     notes: ports.Notes
     sign_ins: ports.SignIns
+    tainted_turns: ports.TaintedTurns
     announced: list[tuple[TenantId, int]]
 
     async def epoch(self, tenant: TenantId = ACME) -> int:
@@ -71,6 +73,7 @@ async def sqlite_stores(folder: Path) -> AsyncIterator[Stores]:
             audit=SqlAudit(database, folder / "checkpoints", audit_key(folder)),
             notes=SqlNotes(database),
             sign_ins=SqlSignIns(database),
+            tainted_turns=SqlTaintedTurns(database),
             announced=announced,
         )
 

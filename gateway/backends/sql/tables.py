@@ -373,3 +373,13 @@ notes = Table(
     Index("notes_of_path", "tenant", "agent", "path", "created_at", "id"),
     sqlite_with_rowid=False,
 )
+tainted_turns = Table(
+    "tainted_turns",
+    metadata,
+    _tenant(),
+    Column("turn", Exact, primary_key=True),
+    Column("until", Instant, nullable=False),  # its token has ended then, and the row can go
+    _of_tenant(),
+    Index("tainted_turns_until", "until"),
+    sqlite_with_rowid=False,
+)

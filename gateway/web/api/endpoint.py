@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any, TypeVar
@@ -160,10 +160,13 @@ class EndpointApp:
 
         async def arguments() -> Any:
             incoming.query(endpoint.query)
+            if _says_tainted(incoming) and endpoint.enters is None:
+                raise Invalid.of("Gateway-Turn-Tainted", "inside", "Send it with a tool call or a message of the turn.")
             return await endpoint.read(incoming)
 
         def entry(read: Any) -> Entry | None:
-            return endpoint.enters(incoming, read) if endpoint.enters else None
+            entered = endpoint.enters(incoming, read) if endpoint.enters else None
+            return replace(entered, tainted=True) if entered is not None and _says_tainted(incoming) else entered
 
         try:
             call = Call(
@@ -193,6 +196,14 @@ def _min_epoch(header: str | None) -> int | None:
     if not header.isascii() or not header.isdigit() or len(header) > 18:
         raise Invalid.of("Gateway-Min-Epoch", "number", "Send the number that a Gateway-Epoch header gave you.")
     return int(header)
+
+
+def _says_tainted(incoming: Incoming) -> bool:
+    """Whether a runtime reports that its turn has read untrusted text (design section 9). Raises Invalid."""
+    said = incoming.headers(b"gateway-turn-tainted")
+    if any(value != "true" for value in said):
+        raise Invalid.of("Gateway-Turn-Tainted", "true", "Send 'true', or nothing: no turn is made clean again.")
+    return bool(said)
 
 
 def json(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
