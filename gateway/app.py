@@ -235,7 +235,7 @@ def create_app(gateway: Gateway, loggers: Loggers) -> Starlette:
         readiness=gateway.readiness,
         lifespan=lifespan,
     )
-    return with_edge(app, gateway.settings.server, gateway.clock, loggers)
+    return with_edge(app, gateway.settings.server, gateway.clock, loggers, gateway.ways.guard)
 
 
 def _catalogue(

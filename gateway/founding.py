@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway.errors import Invalid
 from gateway.identity.access_tokens import mint
-from gateway.identity.people import OPERATOR_ISSUER
+from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.keys import is_name, new_id
 from gateway.model import (
     ANY_AGENT,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gateway.environment import Environment
@@ -87,6 +87,19 @@ class Policy(_Group):
     )
 
 
+def _safe_url(value: str | None) -> str | None:
+    if value is not None and not _is_safe_url(value):
+        raise ValueError("must be an https URL without user or fragment; http only for an issuer on this machine")
+    return value
+
+
+def _one_source_of_the_tenant(value: str | None, info: ValidationInfo) -> str | None:
+    # A tenant that is itself at fault is not in `data`, and has its own line in the report.
+    if "tenant" in info.data and (info.data["tenant"] is None) == (value is None):
+        raise ValueError("name exactly one of tenant and tenant_claim")
+    return value
+
+
 class Issuer(_Group):
     """A trusted OIDC issuer. What has no default must be said: nothing about a token is taken on trust."""
 
@@ -126,23 +139,84 @@ class Issuer(_Group):
     @field_validator("issuer", "jwks_uri")
     @classmethod
     def _travels_safely(cls, value: str | None) -> str | None:
-        if value is not None and not _is_safe_url(value):
-            raise ValueError("must be an https URL without user or fragment; http only for an issuer on this machine")
-        return value
+        return _safe_url(value)
 
     @field_validator("tenant_claim")
     @classmethod
     def _one_source_of_the_tenant(cls, value: str | None, info: ValidationInfo) -> str | None:
-        # A tenant that is itself at fault is not in `data`, and has its own line in the report.
-        if "tenant" in info.data and (info.data["tenant"] is None) == (value is None):
-            raise ValueError("name exactly one of tenant and tenant_claim")
-        return value
+        return _one_source_of_the_tenant(value, info)
 
 
 class Oidc(_Group):
     """Whose tokens are good besides our own."""
 
     issuers: tuple[Issuer, ...] = Field(default=(), description="Trusted issuers, each named once.")
+
+
+class ProxyAssertion(_Group):
+    """A header in which a proxy signs who the person is. It is verified like a token, whoever hands it over."""
+
+    header: NonEmpty = Field(description="The header, such as `Cf-Access-Jwt-Assertion`.")
+    issuer: NonEmpty = Field(
+        description="The `iss` of its assertions, byte for byte: a URL, or with `jwks_uri` also a bare host name."
+    )
+    audience: NonEmpty = Field(description="The `aud` that its assertions must name.")
+    algorithms: tuple[Algorithm, ...] = Field(
+        min_length=1, description="Signatures to accept. The algorithm never comes from the assertion."
+    )
+    tenant: NonEmpty | None = Field(default=None, description="The tenant of all its people. This or `tenant_claim`.")
+    tenant_claim: NonEmpty | None = Field(
+        default=None, validate_default=True, description="The claim that names the tenant. This or `tenant`."
+    )
+    jwks_uri: NonEmpty | None = Field(
+        default=None, description="Where the proxy's keys are; without it they are found by discovery."
+    )
+    trust_email: bool = Field(
+        default=False,
+        description="Whether this proxy vouches for each email that it names, so that one may link to a profile.",
+    )
+    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
+    groups_claim: NonEmpty = Field(
+        default="groups", description="The claim that lists a person's groups; only read where `roles` names some."
+    )
+    roles: dict[NonEmpty, tuple[NonEmpty, ...]] = Field(
+        default={},
+        description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`.",
+    )
+
+    @field_validator("jwks_uri")
+    @classmethod
+    def _travels_safely(cls, value: str | None) -> str | None:
+        return _safe_url(value)
+
+    @field_validator("tenant_claim")
+    @classmethod
+    def _one_source_of_the_tenant(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return _one_source_of_the_tenant(value, info)
+
+
+class ProxyHeader(_Group):
+    """A header in which a proxy names the person without a signature. It counts only from the proxy's own address."""
+
+    header: NonEmpty = Field(description="The header, such as `X-Forwarded-User`. It names a person, and nothing else.")
+    networks: tuple[IPvAnyNetwork, ...] = Field(
+        min_length=1,
+        description="Where the proxy connects from (CIDR). From anywhere else the header is taken away unread.",
+    )
+    issuer: NonEmpty = Field(description="The issuer of the people that it names: a name of your own for this proxy.")
+    tenant: NonEmpty = Field(description="The tenant of all its people.")
+    allow_loopback: bool = Field(
+        default=False,
+        description="Whether the proxy may run on this machine; every process here can then say who it is.",
+    )
+    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
+
+
+class Proxies(_Group):
+    """Proxies in front of the gateway that have already found out who the person is."""
+
+    assertions: tuple[ProxyAssertion, ...] = Field(default=(), description="Headers that a proxy signs.")
+    headers: tuple[ProxyHeader, ...] = Field(default=(), description="Headers that are believed by their sender.")
 
 
 class Log(_Group):
@@ -167,6 +241,7 @@ class Settings(BaseSettings):
     audit: Audit = Audit()
     policy: Policy = Policy()
     oidc: Oidc = Oidc()
+    proxies: Proxies = Proxies()
     log: Log = Log()
 
     @classmethod

@@ -12,8 +12,10 @@ from gateway.errors import ConfigurationFaults, Fault
 from gateway.identity.access_tokens import PREFIX, AccessTokenVerifier, TokenUse
 from gateway.identity.bearer import HEADER, BearerHeader
 from gateway.identity.credentials import HeaderVerifier, Verifier
-from gateway.identity.issuers import IssuerSettings, ScopePolicy
+from gateway.identity.issuers import IssuerSettings, Purpose, ScopePolicy
 from gateway.identity.oidc import OidcVerifier
+from gateway.identity.proxies import Proxies, SignedHeader
+from gateway.identity.proxy_headers import HeaderGuard, TrustedProxy
 from gateway.identity.roles import role_of
 from gateway.identity.turn_keys import KeyFolder, TurnKeys
 from gateway.identity.turn_tokens import HEADER as TURN_HEADER
@@ -21,7 +23,7 @@ from gateway.identity.turn_tokens import PREFIX as TURN_PREFIX
 from gateway.identity.turn_tokens import Origins, TurnTokenHeader, TurnTokens
 from gateway.model import RoleAssignment, TenantId
 from gateway.ports import Clock, Identities
-from gateway.settings import Issuer, Settings
+from gateway.settings import Issuer, ProxyAssertion, ProxyHeader, Settings
 
 EntryT = TypeVar("EntryT")
 MadeT = TypeVar("MadeT")
@@ -36,9 +38,16 @@ class WaysIn:
     token_use: TokenUse
     oidc: OidcVerifier | None
     turn_tokens: TurnTokens
+    proxies: Proxies
+
+    @property
+    def guard(self) -> HeaderGuard | None:
+        """What takes a proxy's headers away from everybody else; None where no plain header is believed."""
+        return self.proxies.guard
 
     async def aclose(self) -> None:
         """Ends fetches in flight."""
+        await self.proxies.aclose()
         if self.oidc is not None:
             await self.oidc.aclose()
 
@@ -56,8 +65,15 @@ def ways_in(
     """
     use = TokenUse(identities)
     own: dict[str, Verifier] = {PREFIX: AccessTokenVerifier(identities, clock, epochs, use)}
-    issuers = settings.oidc.issuers
-    oidc = OidcVerifier(_each("oidc.issuers", issuers, _issuer), http, clock) if issuers else None
+    issuers = _each("oidc.issuers", settings.oidc.issuers, _issuer)
+    oidc = OidcVerifier(issuers, http, clock) if issuers else None
+    proxies = Proxies(
+        _each("proxies.assertions", settings.proxies.assertions, _signed),
+        _each("proxies.headers", settings.proxies.headers, _plain),
+        issuers=issuers,
+        http=http,
+        clock=clock,
+    )
     folder = KeyFolder(settings.state.folder)
     folder.ensure(clock.now())
     turn_tokens = TurnTokens(TurnKeys(folder, clock), Origins(identities, clock), clock, epochs)
@@ -66,11 +82,41 @@ def ways_in(
         verifiers={
             HEADER: BearerHeader(own=own, signed=oidc, opaque=None),
             TURN_HEADER: TurnTokenHeader(turn_tokens),
+            **proxies.verifiers,
         },
-        provisioning=frozenset(one.issuer for one in issuers if one.provision),
+        provisioning=proxies.provisioning.union(one.issuer for one in issuers if one.provision),
         token_use=use,
         oidc=oidc,
+        proxies=proxies,
         turn_tokens=turn_tokens,
+    )
+
+
+def _signed(one: ProxyAssertion) -> SignedHeader:
+    issuer = IssuerSettings(
+        issuer=one.issuer,
+        audience=one.audience,
+        algorithms=frozenset(one.algorithms),
+        tenant=TenantId(one.tenant) if one.tenant else None,
+        tenant_claim=one.tenant_claim,
+        purpose=Purpose.ASSERTION,
+        jwks_uri=one.jwks_uri,
+        trust_email=one.trust_email,
+        provision=one.provision,
+        groups_claim=one.groups_claim,
+        roles=_roles(one.roles),
+    )
+    return SignedHeader(one.header, issuer)
+
+
+def _plain(one: ProxyHeader) -> TrustedProxy:
+    return TrustedProxy(
+        header=one.header,
+        networks=tuple(one.networks),
+        issuer=one.issuer,
+        tenant=TenantId(one.tenant),
+        allow_loopback=one.allow_loopback,
+        provision=one.provision,
     )
 
 

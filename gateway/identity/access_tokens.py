@@ -20,7 +20,7 @@ from gateway.model import AccessToken, Principal, TenantId
 from gateway.ports import Clock, Identities
 
 PREFIX = "gwp_"
-LOCAL_ISSUER = "gateway"  # never an OIDC issuer, since those are URLs
+LOCAL_ISSUER = "gateway"  # no issuer from outside has this name (reserved.py)
 ACCESS_TOKEN = "access_token"  # noqa: S105 - the kind of a credential, not one
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase

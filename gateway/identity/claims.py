@@ -8,13 +8,14 @@ from typing import Any
 
 from gateway.identity import emails
 from gateway.identity.groups import roles_in
-from gateway.identity.issuers import ClaimRules, IssuerSettings, ScopePolicy
+from gateway.identity.issuers import ClaimRules, IssuerSettings, Purpose, ScopePolicy
 from gateway.identity.refusals import Reason, refused
 from gateway.identity.scopes import EVERYTHING, areas_in
 from gateway.keys import is_name
 from gateway.model import Principal, TenantId
 
-OIDC = "oidc"
+OIDC = Purpose.ACCESS.value
+PROXY_ASSERTION = Purpose.ASSERTION.value
 _LATEST = 253_402_300_799  # the last second of the year 9999
 _LONGEST_SUBJECT = 255  # OpenID Connect Core section 2
 _OF_ID_TOKENS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
@@ -23,11 +24,18 @@ Claims = Mapping[str, Any]
 
 
 def check_type(typ: str | None, settings: IssuerSettings) -> None:
-    """RFC 9068 section 2.1: `at+jwt`, case and `application/` aside; plain ones only where the settings say so."""
+    """RFC 9068 section 2.1: `at+jwt`, case and `application/` aside; plain ones only where the settings say so.
+
+    Proxies sign with a plain type. An access token in their header was not put there by them.
+    """
     name = "" if typ is None else typ.lower().removeprefix("application/")
-    if name == "at+jwt" or (settings.accept_plain_typ and name in ("", "jwt")):
-        return
-    raise refused(Reason.TYPE_NOT_ALLOWED)
+    is_plain = name in ("", "jwt")
+    if settings.purpose is Purpose.ASSERTION:
+        allowed = is_plain
+    else:
+        allowed = name == "at+jwt" or (settings.accept_plain_typ and is_plain)
+    if not allowed:
+        raise refused(Reason.TYPE_NOT_ALLOWED)
 
 
 def principal_of(
@@ -39,7 +47,9 @@ def principal_of(
     no subject or tenant, or a claim that is not what it should be.
     """
     _check_audience(claims, settings)
-    _check_purpose(claims, typ)
+    _check_purpose(claims)
+    if settings.purpose is Purpose.ACCESS:
+        _check_is_for_access(claims, typ)
     expires_at = _check_times(claims, settings, now)
     service = _is_of_a_service(claims)
     return Principal(
@@ -66,19 +76,23 @@ def _check_audience(claims: Claims, settings: ClaimRules) -> None:
         raise refused(Reason.AUDIENCE_WRONG)
 
 
-def _check_purpose(claims: Claims, typ: str | None) -> None:
+def _check_purpose(claims: Claims) -> None:
     """Refuses what was signed for another purpose.
 
     An ID token says to a client who signed in; it is no right to call us. Its marks are the hashes and nonce that only
-    it carries (OpenID Connect Core sections 2 and 3.3.2.11) and, where the type does not say `at+jwt`, an audience that
-    is nothing but the client itself, or an issuer's own word (`token_use` of Cognito, `typ` of Keycloak). Events (RFC
-    8417) are logout and security tokens. A bound token (`cnf`) may not be taken as a bearer token (RFC 9449 section
-    7.2), and we check no binding.
+    it carries (OpenID Connect Core sections 2 and 3.3.2.11), or an issuer's own word (`token_use` of Cognito). Events
+    (RFC 8417) are logout and security tokens. A bound token (`cnf`) may not be taken as a bearer token (RFC 9449
+    section 7.2), and we check no binding.
     """
     if "cnf" in claims:
         raise refused(Reason.SENDER_CONSTRAINED)
     if "events" in claims or not _OF_ID_TOKENS.isdisjoint(claims) or claims.get("token_use", "access") != "access":
         raise refused(Reason.ID_TOKEN)
+
+
+def _check_is_for_access(claims: Claims, typ: str | None) -> None:
+    """Refuses an ID token whose type does not tell: its audience is nothing but the client itself, or it says so
+    (`typ` of Keycloak). An assertion may well have an audience alone, since its header says what it is for."""
     says_access = typ is not None and typ.lower().endswith("at+jwt")
     if not says_access and (_is_for_its_client(claims) or claims.get("typ", "Bearer") != "Bearer"):
         raise refused(Reason.ID_TOKEN)
@@ -164,8 +178,12 @@ def _scope_words(claims: Claims) -> list[str]:
 
 
 def _email(claims: Claims, settings: ClaimRules) -> str | None:
-    """The address, if this issuer may vouch for it and says that it did (`email_verified` is true, not "true")."""
+    """The address, if this issuer may vouch for it and says that it did (`email_verified` is true, not "true").
+
+    Proxies write no `email_verified`: for them `trust_email` is the operator's word that they vouch for each address.
+    """
     email = claims.get("email")
-    if not settings.trust_email or claims.get("email_verified") is not True or not isinstance(email, str):
+    verified = claims.get("email_verified", settings.purpose is Purpose.ASSERTION)
+    if not settings.trust_email or verified is not True or not isinstance(email, str):
         return None
     return emails.fold(email) if emails.is_address(email) and emails.is_unambiguous(email) else None

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigurationFaults, Fault
+from gateway.identity.reserved import is_reserved
 from gateway.identity.roles import mapping_faults
 from gateway.model import RoleAssignment, TenantId
 
 ALGORITHMS = frozenset({"RS256", "ES256", "EdDSA", "Ed25519"})
 _CHOICE = ", ".join(sorted(ALGORITHMS))
 _LONGEST_TOKEN = 65_536
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
 _LONGEST_LEEWAY_S = 300
+
+
+class Purpose(StrEnum):
+    """What an issuer signs for us; the value is the kind of credential that it becomes."""
+
+    ACCESS = "oidc"  # access tokens, sent as bearer tokens
+    ASSERTION = "proxy_assertion"  # a proxy's word about who is behind it, in a header of the proxy's own
 
 
 class ScopePolicy(StrEnum):
@@ -46,6 +56,7 @@ class ClaimRules:
     tenant: TenantId | None = None  # this, or `tenant_claim`
     tenant_claim: str | None = None
     tenants: Mapping[str, TenantId] = field(default_factory=dict)  # claim's value → tenant; empty: it is its name
+    purpose: Purpose = Purpose.ACCESS
     trust_email: bool = False
     provision: bool = False  # an unknown person gets a profile at their first request
     scopes: ScopePolicy = ScopePolicy.PERSON
@@ -118,11 +129,27 @@ def claim_faults(rules: ClaimRules) -> Iterator[Fault]:
     yield from mapping_faults(rules.roles)
 
 
+def is_plain_name(issuer: str) -> bool:
+    """Whether `issuer` is a name that is no URL, such as the bare host name that Pomerium signs with."""
+    return bool(_PLAIN_NAME.fullmatch(issuer))
+
+
 def _address_faults(settings: IssuerSettings) -> Iterator[Fault]:
-    if not is_safe_url(settings.issuer, loopback=True) or "?" in settings.issuer:
-        yield Fault(field="issuer", rule="https", message="must be an https URL (http only on this machine)")
-    elif settings.jwks_uri is not None and not is_safe_url(settings.jwks_uri, loopback=settings.on_loopback):
-        yield Fault(field="jwks_uri", rule="https", message="must be an https URL (http only beside a local issuer)")
+    proxy = settings.purpose is Purpose.ASSERTION
+    if is_reserved(settings.issuer):
+        yield Fault(field="issuer", rule="reserved", message="is the gateway's own name; name the issuer of the proxy")
+    elif not _is_address(settings.issuer) and not (proxy and settings.jwks_uri and is_plain_name(settings.issuer)):
+        otherwise = "; a name that is no URL needs a jwks_uri" if proxy else ""
+        yield Fault(
+            field="issuer", rule="https", message=f"must be an https URL (http only on this machine){otherwise}"
+        )
+    elif settings.jwks_uri is not None and not is_safe_url(settings.jwks_uri, loopback=proxy or settings.on_loopback):
+        where = "on this machine" if proxy else "beside a local issuer"
+        yield Fault(field="jwks_uri", rule="https", message=f"must be an https URL (http only {where})")
+
+
+def _is_address(issuer: str) -> bool:
+    return is_safe_url(issuer, loopback=True) and "?" not in issuer
 
 
 def _algorithm_faults(settings: IssuerSettings) -> Iterator[Fault]:

@@ -108,7 +108,9 @@ class OidcVerifier:
         if parts.algorithm not in settings.algorithms:
             raise refused(Reason.ALGORITHM_NOT_ALLOWED)
         snapshot = await _check_signed(parts, trusted.keys)
-        principal = principal_of(parts.claims, parts.type, settings, self._clock.now())
+        principal = principal_of(
+            parts.claims, parts.type, settings, self._clock.now(), credential=settings.purpose.value
+        )
         until_monotonic = self._clock.monotonic() + _VERIFIED_FOR_S
         return _Verified(principal, trusted, snapshot.generation, parts.claims["exp"], until_monotonic)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from gateway.errors import Conflict, Fault, Invalid, NotFound
 from gateway.identity import emails as addresses
-from gateway.identity.access_tokens import LOCAL_ISSUER
+from gateway.identity.reserved import is_reserved
 from gateway.identity.roles import (
     OWNERSHIP,
     PERSON,
@@ -24,8 +24,6 @@ from gateway.identity.roles import (
 from gateway.keys import CHANNEL_ISSUERS, LONGEST_PEER, channel_issuer, is_account, is_channel, is_peer, new_id
 from gateway.model import Identity, Profile, ProfileId, Requester, RoleAssignment, TenantId
 from gateway.ports import Clock, Identities
-
-OPERATOR_ISSUER = "operator"  # whoever runs the command line on the machine itself
 
 _LONGEST_NAME = 200
 _LONGEST_ID = 255
@@ -258,5 +256,5 @@ def _identity_faults(field: str, value: str) -> Iterator[Fault]:
     elif field == "issuer" and value.startswith(CHANNEL_ISSUERS):
         message = "is how senders of a channel are kept; name the 'channel', the 'account' and the 'sender'"
         yield Fault(field=field, rule="reserved", message=message)
-    elif field == "issuer" and value in (LOCAL_ISSUER, OPERATOR_ISSUER):
+    elif field == "issuer" and is_reserved(value):
         yield Fault(field=field, rule="reserved", message=f"{value} is the gateway itself; name an issuer of sign-ins")

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from gateway.errors import Conflict
 from gateway.identity.access_tokens import LOCAL_ISSUER
 from gateway.identity.assertions import CHANNEL
-from gateway.identity.claims import OIDC
+from gateway.identity.claims import OIDC, PROXY_ASSERTION
+from gateway.identity.proxy_headers import PROXY_HEADER
 from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, Reason, refused
 from gateway.identity.roles import GUEST, GUESTHOOD, MEMBERSHIP, PERSON, with_claimed
 from gateway.keys import guest_id, new_id
@@ -19,6 +20,8 @@ from gateway.ports import Clock, Identities, Tenants
 Record = Callable[[AuditRecord], Awaitable[None]]
 _Key = tuple[TenantId, str, str]
 _ROUNDS = 3
+# What names somebody by another issuer: they may be new here, and are never one of our own principals.
+_FROM_OUTSIDE = frozenset({OIDC, PROXY_ASSERTION, PROXY_HEADER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class ProfileResolver:
 
     async def _own(self, principal: Principal) -> Profile:
         """The profile that a credential of our own names. One of a retired profile fails closed (design, "merge")."""
-        if principal.credential == OIDC:
+        if principal.credential in _FROM_OUTSIDE:
             raise refused(Reason.PRINCIPAL_MALFORMED)
         profile = await self._identities.profile(principal.tenant, ProfileId(principal.subject))
         if profile is None:
@@ -151,7 +154,7 @@ class Newcomers:
     async def welcome(self, principal: Principal, asked: Asked) -> Profile:
         """The profile that `principal` is linked to now. Raises Unauthenticated where an admin must add them, and
         Unavailable."""
-        if principal.service or principal.credential != OIDC:
+        if principal.service or principal.credential not in _FROM_OUTSIDE:
             raise refused(Reason.SERVICE_NOT_LINKED, NOT_ADDED)
         async with self._one_at_a_time:
             for _ in range(_ROUNDS):

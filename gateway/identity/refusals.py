@@ -49,6 +49,7 @@ class Reason(StrEnum):
     EMAIL_REASSIGNED = "email_reassigned"
     SERVICE_NOT_LINKED = "service_not_linked"
     TURN_ORIGIN_ENDED = "turn_origin_ended"
+    PROXY_HEADER_MALFORMED = "proxy_header_malformed"
     PRINCIPAL_MALFORMED = "principal_malformed"
     COOKIE_SEVERAL = "cookie_several"
     COOKIE_AS_BEARER = "cookie_as_bearer"

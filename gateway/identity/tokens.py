@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from gateway.errors import Conflict, Fault, Invalid, NotFound, ToolNotAllowed
 from gateway.identity.access_tokens import mint
-from gateway.identity.people import OPERATOR_ISSUER
+from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.identity.roles import SERVICE, check_may_change, check_may_speak_as
 from gateway.identity.scopes import AREAS, reaches
 from gateway.identity.turn_tokens import MAKES_NOTHING

@@ -17,8 +17,8 @@ from joserfc import jws
 from gateway.errors import ToolNotAllowed, Unauthenticated
 from gateway.identity.access_tokens import ACCESS_TOKEN, LOCAL_ISSUER
 from gateway.identity.credentials import Credentials
-from gateway.identity.people import OPERATOR_ISSUER
 from gateway.identity.refusals import Reason, refused
+from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.identity.signatures import ED25519, Unverified, VerificationKey, check_signature, take_apart
 from gateway.identity.turn_claims import Source, TurnClaims, claims_of, read_claims
 from gateway.identity.turn_keys import LIFETIME, TurnKey, TurnKeys

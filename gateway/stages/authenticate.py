@@ -8,8 +8,8 @@ from dataclasses import replace
 from gateway.errors import Unauthenticated
 from gateway.identity.bearer import SEND_A_TOKEN
 from gateway.identity.credentials import Credentials, HeaderVerifier
-from gateway.identity.people import OPERATOR_ISSUER
 from gateway.identity.refusals import Reason, refused
+from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.identity.roles import held_by_all
 from gateway.identity.scopes import common
 from gateway.keys import CHANNEL_ISSUERS

@@ -7,6 +7,7 @@ each concern: every layer costs each message a call, and five of them cost as mu
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from starlette.applications import Starlette
@@ -26,9 +27,13 @@ NOSNIFF = (b"x-content-type-options", b"nosniff")
 NO_STORE = (b"cache-control", b"no-store")
 
 
-def with_edge(app: Starlette, server: Server, clock: Clock, loggers: Loggers) -> Starlette:
+Headers = Sequence[tuple[bytes, bytes]]
+Guard = Callable[[Headers, str | None], Headers]
+
+
+def with_edge(app: Starlette, server: Server, clock: Clock, loggers: Loggers, guard: Guard | None = None) -> Starlette:
     """The app behind the edge, which stands in for Starlette's own handling of exceptions."""
-    app.middleware_stack = Edge(app.router, server, clock, loggers)
+    app.middleware_stack = Edge(app.router, server, clock, loggers, guard)
     return app
 
 
@@ -39,8 +44,12 @@ class AnswerBroken(Exception):
 class Edge:
     """Gives each request an id of ours, bounds its body and its time, and answers whatever the app raises."""
 
-    def __init__(self, app: ASGIApp, server: Server, clock: Clock, loggers: Loggers) -> None:
+    def __init__(
+        self, app: ASGIApp, server: Server, clock: Clock, loggers: Loggers, guard: Guard | None = None
+    ) -> None:
+        """`guard` takes away, by the peer's address, what only a proxy may send; None where no proxy is believed."""
         self.app = app
+        self._guard = guard
         self.limit_bytes = server.body_limit_bytes
         self.seconds = server.request_timeout_s
         self.log = loggers("web")
@@ -49,6 +58,9 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes other scopes through as they are. Raises AnswerBroken for an answer that failed half-way."""
+        if self._guard is not None and scope["type"] in ("http", "websocket"):
+            client = scope.get("client")
+            scope["headers"] = self._guard(scope["headers"], client[0] if client else None)
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

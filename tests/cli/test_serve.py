@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import re
 import shlex
 import signal
@@ -323,3 +324,80 @@ def test_it_listens_on_ipv6_too(terminal: Terminal) -> None:
     with serving(terminal.state, "--host", "::1") as (_process, url):
         assert url.startswith("http://[::1]:")
         assert orjson.loads(_run(f"curl -s -g {url}/livez")) == {"status": "ok"}
+
+
+PROXIES = """
+[[proxies.headers]]
+header = "X-Local-User"
+networks = ["127.0.0.2/32"]
+issuer = "local-proxy"
+tenant = "demo"
+allow_loopback = true
+
+[[proxies.headers]]
+header = "X-Far-User"
+networks = ["192.0.2.10/32"]
+issuer = "far-proxy"
+tenant = "demo"
+"""
+
+
+def _status(url: str, headers: dict[str, str], source: str) -> int:
+    """What the gateway answers over a connection whose own end is `source`."""
+    host, port = url.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=BOUND_S, source_address=(source, 0))
+    try:
+        connection.request("GET", "/v1/me", headers=headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_the_peer_is_the_other_end_of_the_connection_whatever_a_header_says(terminal: Terminal) -> None:
+    """Design section 5.3: the server must not take `X-Forwarded-For` for the peer, as it would from loopback."""
+    for issuer in ("local-proxy", "far-proxy"):
+        assert terminal.run("people", "link", "alice", "--issuer", issuer, "--subject", "alice").code == 0
+    config = terminal.state.parent / "proxies.toml"
+    config.write_text(PROXIES, encoding="utf-8")
+    local, far = {"X-Local-User": "alice"}, {"X-Far-User": "alice"}
+    with serving(terminal.state, "--config", str(config)) as (_process, url):
+        assert _status(url, local, "127.0.0.2") == 200
+        assert _status(url, local, "127.0.0.1") == 401
+        assert _status(url, far, "127.0.0.2") == 401
+        for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded"):
+            for claim in ("192.0.2.10", "192.0.2.10, 127.0.0.1", "for=192.0.2.10"):
+                assert _status(url, far | {name: claim}, "127.0.0.1") == 401
+                assert _status(url, local | {name: claim}, "127.0.0.2") == 200
+            assert _status(url, local | {name: "127.0.0.2"}, "127.0.0.1") == 401
+        assert _status(url, {"X_Local_User": "alice"}, "127.0.0.2") == 401
+
+
+def test_the_headers_of_proxies_come_as_they_were_sent_on_a_real_connection(terminal: Terminal) -> None:
+    """Design section 5.3: exactly one value, by any spelling that a server could fold."""
+    assert terminal.run("people", "link", "alice", "--issuer", "local-proxy", "--subject", "alice").code == 0
+    config = terminal.state.parent / "proxies.toml"
+    config.write_text(PROXIES, encoding="utf-8")
+    alice = "X-Local-User: alice"
+    with serving(terminal.state, "--config", str(config)) as (_process, url):
+        for lines, status in (
+            ([alice], 200),
+            (["x-LOCAL-user:alice"], 200),
+            (["X-Local-User:  alice  "], 200),
+            ([alice, "X_Local_User: bob", "x-local_user: bob"], 200),
+            ([alice, "X-LOCAL-USER: bob"], 401),
+            ([alice, alice], 401),
+            (["X-Local-User: alice,bob"], 401),
+            (["X-Local-User:"], 401),
+        ):
+            assert _raw_status(url, lines, "127.0.0.2") == status, lines
+
+
+def _raw_status(url: str, lines: list[str], source: str) -> int:
+    host, port = url.removeprefix("http://").split(":")
+    head = "\r\n".join(["GET /v1/me HTTP/1.1", "Host: gateway", "Connection: close", *lines, "", ""])
+    with socket.create_connection((host, int(port)), timeout=BOUND_S, source_address=(source, 0)) as connection:
+        connection.sendall(head.encode())
+        answer = b""
+        while more := connection.recv(65536):
+            answer += more
+    return int(answer.split(b" ", 2)[1])

@@ -388,6 +388,8 @@ async def test_an_identity_is_linked_once_and_unlinked_exactly(people: People, s
         (OKTA, "a" * 256, [("subject", "text")]),
         ("gateway", "alice", [("issuer", "reserved")]),
         ("operator", "local", [("issuer", "reserved")]),
+        (" Gateway", "alice", [("issuer", "reserved")]),
+        ("channel:line:staff", "U1", [("issuer", "reserved")]),
     ],
 )
 async def test_an_identity_with_faults_is_not_linked(

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.errors import Conflict, Invalid, NotFound, ToolNotAllowed
 from gateway.identity.access_tokens import digest
-from gateway.identity.people import OPERATOR_ISSUER
+from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.identity.tokens import AccessTokens
 from gateway.model import Profile, ProfileId, Requester
 from tests.clock import SettableClock

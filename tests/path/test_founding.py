@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import Conflict, Invalid
 from gateway.founding import DEMO, DEMO_AGENT, DEMO_PEOPLE
-from gateway.identity.people import OPERATOR_ISSUER
+from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.policy.shipped import shipped
 from gateway.stages.authenticate import OPERATOR_SUBJECT
 from tests.house import House

@@ -9,7 +9,7 @@ import pytest
 from gateway.errors import Unauthenticated
 from gateway.identity.bearer import HEADER, BearerHeader
 from gateway.identity.credentials import Credentials
-from gateway.identity.people import OPERATOR_ISSUER as RESERVED
+from gateway.identity.reserved import OPERATOR_ISSUER as RESERVED
 from gateway.identity.roles import role_of
 from gateway.model import Principal, SessionId, TurnBinding
 from gateway.stages.authenticate import Authenticate

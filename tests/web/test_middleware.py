@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 
 import pytest
@@ -362,6 +362,49 @@ async def test_a_stream_arrives_piece_by_piece(behind_edge: Wrap) -> None:
     await behind_edge(app)(http(), chunks(), answer.send)
 
     assert counts == [2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+async def test_what_a_guard_takes_away_no_app_and_no_log_line_sees(
+    clock: SettableClock, logs: LogCapture, kind: str
+) -> None:
+    """Design section 5.3: a proxy's header is stripped before anything else looks, by the peer of the connection."""
+    sent = [(b"x-user", b"alice"), (b"x-request-id", b"theirs")]
+    asked: list[str | None] = []
+    seen: list[list[tuple[bytes, bytes]]] = []
+
+    def guard(headers: Sequence[tuple[bytes, bytes]], peer: str | None) -> Sequence[tuple[bytes, bytes]]:
+        asked.append(peer)
+        return headers if peer == "192.0.2.10" else []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope["headers"])
+        logs.loggers("test").info("looked")
+        await begin(send)
+        await end(send)
+
+    for client in (("192.0.2.10", 1), ("192.0.2.11", 1), None, ...):
+        scope: Scope = {"type": kind, "path": "/", "headers": sent}
+        if client is not ...:
+            scope["client"] = client
+        await called(Edge(app, SERVER, clock, logs.loggers, guard), scope)
+
+    assert asked == ["192.0.2.10", "192.0.2.11", None, None]
+    assert seen == [sent, [], [], []]
+    told = [line.get("caller_request") for line in logs.lines if line["event"] == "looked"]
+    assert told == ([None] * 4 if kind == "websocket" else ["theirs", None, None, None])
+
+
+async def test_a_guard_is_not_asked_where_there_are_no_headers(clock: SettableClock, logs: LogCapture) -> None:
+    """ASGI: a lifespan scope has none."""
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await begin(send)
+
+    def guard(*_: object) -> Sequence[tuple[bytes, bytes]]:
+        raise AssertionError("nobody called")
+
+    assert (await called(Edge(app, SERVER, clock, logs.loggers, guard), {"type": "lifespan"})).status == 200
 
 
 @pytest.mark.parametrize("kind", ["websocket", "lifespan"])
