@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tests.issuer import ABSENT, LocalIssuer, SigningKey, encode, sign, sign_with_secret, signing_key, without_absent
 
+TURN = "gwt_"
 _TIME = re.compile(r"now([+-]\d+)?")
 _CORRUPT = re.compile(r"(cut|drop) (\d+)")
 
@@ -47,6 +48,18 @@ class Jwt(BaseModel):
     claims_text: str | None = None
     signed_by: Signer = Field(default="the issuer")
     then: list[Change] = []
+
+
+class Turn(BaseModel):
+    """A turn token of a person's turn in a session; with other claims or headers the gateway's own key signs it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    of: str = "alice"
+    session: str = "{alice's session}"
+    header: dict[str, Any] = {}
+    claims: dict[str, Any] = {}
+    signed_by: Literal["the gateway", "a stranger"] = "the gateway"
 
 
 class Forge:
@@ -90,6 +103,14 @@ class Forge:
         for change in spec.then:
             text = self.changed(text, change, key)
         return text
+
+    def turn_token(self, given: str, spec: Turn, key: SigningKey) -> str:
+        """The one that was given out, or what `spec` makes of it."""
+        if spec.signed_by == "the gateway" and not (spec.header or spec.claims):
+            return given
+        header, claims, _ = given.removeprefix(TURN).split(".")
+        signer = key if spec.signed_by == "the gateway" else signing_key("stranger's turns", "Ed25519")
+        return TURN + sign(_json(header) | self.fill(spec.header), _json(claims) | self.fill(spec.claims), signer)
 
     def _signed(self, signer: Signer, header: bytes, claims: bytes, key: SigningKey) -> str:
         unsigned = f"{encode(header)}.{encode(claims)}"
@@ -143,11 +164,14 @@ def _replaced(text: str, old: str, new: str) -> str:
     return text.replace(old, new, 1)
 
 
-def _with_other_claims(text: str, claims: Mapping[str, Any]) -> str:
+def _with_other_claims(text: str, claims: dict[str, Any]) -> str:
     """Other claims under the signature of before."""
     header, payload, signature = text.split(".")
-    before = orjson.loads(base64.urlsafe_b64decode(payload + "=="))
-    return f"{header}.{encode(orjson.dumps(before | claims))}.{signature}"
+    return f"{header}.{encode(orjson.dumps(_json(payload) | claims))}.{signature}"
+
+
+def _json(part: str) -> dict[str, Any]:
+    return dict(orjson.loads(base64.urlsafe_b64decode(part + "==")))
 
 
 def _encrypted(text: str, key: SigningKey) -> str:

@@ -14,7 +14,10 @@ import pytest_asyncio
 from gateway.settings import Log, Settings, State
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
-from tests.identity.attacking import Row, World, table, world
+from tests.identity.attack_events import happens
+from tests.identity.attack_traces import Traces
+from tests.identity.attack_words import Row, table
+from tests.identity.attacking import World, world
 
 TABLE = table()
 LEAST = 120
@@ -50,24 +53,25 @@ async def test_an_attack_is_refused_for_its_reason_and_does_nothing(
 
 async def _holds(row: Row, attacked: World) -> None:
     honest = TABLE.ways[row.way]
-    credentials = [attacked.credential(one.credential) for one in honest.send]
+    credentials = [await attacked.credential(one.credential) for one in honest.send]
     first = await attacked.attempt(TABLE.attempts["remember"], honest.send, credentials, honest.peer)
     assert first.is_success, first.text
 
-    presented = [attacked.credential(one.credential) for one in row.sent]
+    presented = [await attacked.credential(one.credential) for one in row.sent]
 
     async def attack() -> httpx2.Response:
         return await attacked.attempt(TABLE.attempts[row.attempt], row.sent, presented, row.peer)
 
     for event in row.before:
-        await attacked.happens(event, attack)
-    mark = await attacked.mark().set()
+        await happens(attacked, event, attack)
+    traces = await Traces.before(attacked)
     answer = await attack()
 
     assert answer.status_code == row.answer, answer.text
-    told = await mark.told()
+    told = await traces.told()
     assert (told.audited, told.counted) == (([row.reason], []) if row.audited else ([], [row.reason]))
-    assert await mark.unchanged()
+    assert told.decided == ([] if row.decided is None else [row.decided])
+    assert await traces.unchanged()
     _says_nothing(row, answer, attacked, presented)
 
 

@@ -17,6 +17,8 @@ from gateway.settings import Settings
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 from tests.house import WHERE
+from tests.identity.attack_events import happens
+from tests.identity.attack_traces import Traces
 from tests.identity.attacking import world
 from tests.identity.conftest import Verifiers, refusal
 from tests.issuer import KEYS, LocalIssuer, encode, signing_key
@@ -106,16 +108,16 @@ async def test_a_flood_over_http_fills_no_audit_and_changes_nothing(
         transport = httpx2.ASGITransport(app=attacked.home.app)
         async with httpx2.AsyncClient(transport=transport, base_url=WHERE) as client:
             assert (await client.get(ME, headers=honest)).status_code == 200
-            mark = await attacked.mark().set()
+            traces = await Traces.before(attacked)
             main.requests.clear()
 
             for token in made_up(main, FLOOD):
                 answer = await client.get(ME, headers={"Authorization": f"Bearer {token}"})
                 assert answer.status_code == 401
 
-            told = await mark.told()
+            told = await traces.told()
             assert (told.audited, Counter(told.counted)) == ([], {"key_unknown": FLOOD})
-            assert await mark.unchanged()
+            assert await traces.unchanged()
             assert main.requests.count(KEYS) <= 1
             assert (await client.get(ME, headers=honest)).status_code == 200
 
@@ -176,12 +178,12 @@ async def test_a_remembered_token_dies_with_its_key_its_profile_its_link_and_its
         for token in (alice, bob, alice):
             assert (await attacked.home.get(None, ME, headers=_with(token))).status_code == 200
 
-        await attacked.happens(event, _nothing)
+        await happens(attacked, event, _nothing)
         if event == "main rotates to second":
-            await attacked.happens("300 seconds pass", _nothing)
-        mark = await attacked.mark().set()
+            await happens(attacked, "300 seconds pass", _nothing)
+        traces = await Traces.before(attacked)
         answer = await attacked.home.get(None, ME, headers=_with(alice))
-        told = await mark.told()
+        told = await traces.told()
 
         assert answer.status_code == 401
         assert [*told.audited, *told.counted] == [reason_told]

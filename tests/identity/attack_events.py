@@ -1,0 +1,106 @@
+"""Turns the lines of `before` in `attacks.yaml` into what happens between the making of a credential and its use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import orjson
+from sqlalchemy import Connection
+
+from gateway.backends.sql import tables
+from gateway.backends.sql.tenants import raise_epoch
+from tests.identity.attacking import Again, World, expect
+from tests.issuer import DISCOVERY, KEYS, Answer, signing_key
+
+
+async def happens(world: World, what: str, again: Again) -> None:
+    """One line. `again` sends the attack, for a line that says that it was good before."""
+    if what == "it is used":
+        await expect(again())
+        return
+    for pattern, event in _EVENTS.items():
+        if found := re.fullmatch(pattern, what):
+            await event(world, *found.groups())
+            return
+    raise AssertionError(f"nobody knows how to: {what}")
+
+
+async def _rotates(world: World, issuer: str, kid: str) -> None:
+    world.issuers[issuer].rotate(kid)
+
+
+async def _replaces_its_key(world: World, issuer: str) -> None:
+    (key,) = world.issuers[issuer].keys
+    world.issuers[issuer].keys = [replace(signing_key("another"), kid=key.kid)]
+
+
+async def _publishes_twice(world: World, issuer: str) -> None:
+    (key,) = world.issuers[issuer].keys
+    world.issuers[issuer].keys = [key, replace(signing_key("another"), kid=key.kid)]
+
+
+async def _is_another_issuer(world: World, issuer: str) -> None:
+    theirs = world.issuers["other"]
+    document = {"issuer": theirs.url, "jwks_uri": theirs.url + KEYS}
+    world.issuers[issuer].answers[DISCOVERY] = Answer(orjson.dumps(document))
+
+
+async def _goes_down(world: World, issuer: str) -> None:
+    world.issuers[issuer].go_down()
+
+
+async def _pass(world: World, seconds: str) -> None:
+    world.clock.advance(int(seconds))
+    await world.home.gateway.epochs.poll()
+
+
+async def _is_disabled(world: World, who: str) -> None:
+    await expect(world.home.send("olga", "DELETE", f"/v1/admin/people/{world.home.id(who)}"))
+
+
+async def _is_unlinked(world: World, who: str) -> None:
+    identity = {"issuer": world.issuers["main"].url, "subject": who}
+    await expect(world.home.send("olga", "DELETE", f"/v1/admin/people/{world.home.id(who)}/identities", identity))
+
+
+async def _is_retired(world: World, who: str) -> None:
+    """As a merge leaves the profile, and without what else it does: whatever was captured before fails closed."""
+
+    def work(connection: Connection) -> None:
+        gone = tables.profiles.update().where(tables.profiles.c.id == world.home.id(who))
+        connection.execute(gone.values(merged_into=world.home.id("bob")))
+        raise_epoch(connection, world.home.tenant)
+
+    await world.home.gateway.stores.database.write(work)
+
+
+async def _joins(world: World, who: str) -> None:
+    await world.home.add(who, "member")
+
+
+async def _loses_every_token(world: World, who: str) -> None:
+    tokens = await world.home.get(who, "/v1/me/tokens")
+    for token in tokens.json()["items"]:
+        await expect(world.home.send(who, "DELETE", f"/v1/me/tokens/{token['id']}"))
+
+
+async def _resets(world: World, who: str) -> None:
+    await expect(world.home.post(who, f"/v1/sessions/{world.home.private(who)}/reset"))
+
+
+_EVENTS: dict[str, Callable[..., Awaitable[None]]] = {
+    r"(\w+) rotates to (\w+)": _rotates,
+    r"(\w+) signs with another key under the same kid": _replaces_its_key,
+    r"(\w+) publishes its key twice": _publishes_twice,
+    r"(\w+) is discovered as another issuer": _is_another_issuer,
+    r"(\w+) goes down": _goes_down,
+    r"(\d+) seconds pass": _pass,
+    r"(\w+) is disabled": _is_disabled,
+    r"(\w+) is unlinked": _is_unlinked,
+    r"(\w+) is retired": _is_retired,
+    r"(\w+) joins": _joins,
+    r"(\w+) loses every token": _loses_every_token,
+    r"(\w+) resets the session": _resets,
+}
