@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -151,11 +152,17 @@ class Gateway:
 
 
 def compose(
-    settings: Settings, loggers: Loggers, *, clock: Clock | None = None, local_operator: bool = False
+    settings: Settings,
+    loggers: Loggers,
+    *,
+    clock: Clock | None = None,
+    local_operator: bool = False,
+    environ: Mapping[str, str] | None = None,
 ) -> Gateway:
     """Puts a gateway together; nothing is opened yet. Raises ConfigurationFaults for what can't be used.
 
-    `local_operator` is for the command line on the machine itself, and for nothing that listens.
+    `local_operator` is for the command line on the machine itself, and for nothing that listens. `environ` is where
+    secrets are that the settings name a variable for: the process's own, if it is not given.
     """
     refuse_old_casbin()
     clock = clock or SystemClock()
@@ -174,7 +181,7 @@ def compose(
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
     epochs.when_changed_elsewhere(directory.forget)
     http = httpx2.AsyncClient(follow_redirects=False)
-    ways = ways_in(settings, stores.identities, http, clock, epochs.current)
+    ways = ways_in(settings, stores.identities, http, clock, epochs.current, os.environ if environ is None else environ)
     catalogue = _catalogue(stores, directory, folders, clock, ways)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
     buffer = AuditBuffer(
