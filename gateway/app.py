@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2
@@ -26,15 +27,16 @@ from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.notes import SqlNotes
 from gateway.backends.sql.policies import SqlPolicies
 from gateway.backends.sql.sessions import SqlSessions
+from gateway.backends.sql.sign_ins import SqlSignIns
 from gateway.backends.sql.tainted_turns import SqlTaintedTurns
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
 from gateway.founding import Founder
 from gateway.identity.people import People
 from gateway.identity.profiles import ProfileResolver
+from gateway.identity.sign_ins import BrowserSignIns, OwnSignIns
 from gateway.identity.tokens import AccessTokens
 from gateway.logs import Loggers
-from gateway.model import AuditRecord
 from gateway.operations.agents import AgentOperations
 from gateway.operations.audit import AuditOperations
 from gateway.operations.catalogue import Catalogue
@@ -69,6 +71,8 @@ from gateway.web.api.openapi import openapi
 from gateway.web.app import starlette_app
 from gateway.web.metrics import Metrics
 from gateway.web.middleware import with_edge
+from gateway.web.sign_in.building import build_door
+from gateway.web.sign_in.routes import Door, sign_in_routes
 from gateway.workspace.folders import AgentFolders
 from gateway.workspace.locks import FileLocks
 
@@ -91,6 +95,7 @@ class Stores:
         self.audit = SqlAudit(self.database, folder / "audit", audit_key(folder))
         self.notes = SqlNotes(self.database)
         self.tainted_turns = SqlTaintedTurns(self.database)
+        self.sign_ins = SqlSignIns(self.database)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +112,7 @@ class Gateway:
     metrics: Metrics
     catalogue: Catalogue
     pipeline: Pipeline
+    profiles: ProfileResolver
     ways: WaysIn
     refusals: Refusals
     http: httpx2.AsyncClient
@@ -143,6 +149,7 @@ class Gateway:
             await stack.enter_async_context(self.epochs)
             await stack.enter_async_context(self.buffer)
             await stack.enter_async_context(periodically(self.ways.token_use.flush, TOKEN_USE_EVERY_S))
+            await stack.enter_async_context(periodically(self.ways.seen.flush, TOKEN_USE_EVERY_S))
             await stack.enter_async_context(periodically(self._log_refusals, REFUSALS_EVERY_S))
             yield self
 
@@ -152,17 +159,11 @@ class Gateway:
 
 
 def compose(
-    settings: Settings,
-    loggers: Loggers,
-    *,
-    clock: Clock | None = None,
-    local_operator: bool = False,
-    environ: Mapping[str, str] | None = None,
+    settings: Settings, loggers: Loggers, *, clock: Clock | None = None, local_operator: bool = False
 ) -> Gateway:
     """Puts a gateway together; nothing is opened yet. Raises ConfigurationFaults for what can't be used.
 
-    `local_operator` is for the command line on the machine itself, and for nothing that listens. `environ` is where
-    secrets are that the settings name a variable for: the process's own, if it is not given.
+    `local_operator` is for the command line on the machine itself, and for nothing that listens.
     """
     refuse_old_casbin()
     clock = clock or SystemClock()
@@ -181,8 +182,9 @@ def compose(
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
     epochs.when_changed_elsewhere(directory.forget)
     http = httpx2.AsyncClient(follow_redirects=False)
-    ways = ways_in(settings, stores.identities, http, clock, epochs.current, os.environ if environ is None else environ)
-    catalogue = _catalogue(stores, directory, folders, clock, ways)
+    ways = ways_in(settings, stores.identities, stores.sign_ins, http, clock, epochs.current)
+    own_sign_ins = OwnSignIns(stores.sign_ins, ways.seen, clock, idle=timedelta(minutes=settings.login.idle_minutes))
+    catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
     buffer = AuditBuffer(
         stores.audit,
@@ -195,6 +197,14 @@ def compose(
     metrics.audit.watch_depth(lambda: buffer.waiting)
     metrics.watch_epoch_age(lambda: epochs.age_s)
     refusals = Refusals(_refusal_log(loggers), clock)
+    profiles = ProfileResolver(
+        stores.identities,
+        stores.tenants,
+        clock,
+        epochs.current,
+        buffer.record_durably,
+        provisioning=ways.provisioning,
+    )
     pipeline = _pipeline(
         stores,
         epochs,
@@ -203,9 +213,8 @@ def compose(
         clock,
         Authenticate(ways.verifiers, local_operator=local_operator),
         RecordAudit(buffer, refusals.count, clock, epochs.knows),
-        buffer.record_durably,
+        profiles,
         metrics,
-        ways.provisioning,
     )
     return Gateway(
         settings=settings,
@@ -218,14 +227,18 @@ def compose(
         metrics=metrics,
         catalogue=catalogue,
         pipeline=pipeline,
+        profiles=profiles,
         ways=ways,
         refusals=refusals,
         http=http,
     )
 
 
-def create_app(gateway: Gateway, loggers: Loggers) -> Starlette:
-    """The gateway as an ASGI app; its lifespan opens and closes the gateway."""
+def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str] = os.environ) -> Starlette:
+    """The gateway as an ASGI app; its lifespan opens and closes the gateway. `environ` holds the secrets of clients.
+
+    Raises ConfigurationFaults for a client's secret that is not where the settings say: only who serves needs it.
+    """
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -240,13 +253,46 @@ def create_app(gateway: Gateway, loggers: Loggers) -> Starlette:
         metrics=gateway.metrics,
         who_reads_metrics=gateway.settings.server.metrics,
         readiness=gateway.readiness,
+        pages=sign_in_routes(_door(gateway, environ)),
         lifespan=lifespan,
     )
     return with_edge(app, gateway.settings.server, gateway.clock, loggers, gateway.ways.guard)
 
 
+def _door(gateway: Gateway, environ: Mapping[str, str]) -> Door | None:
+    """Where browsers sign in; None where they can't."""
+    login, ways, epochs = gateway.settings.login, gateway.ways.login, gateway.epochs
+    if ways is None:
+        return None
+    sign_ins = BrowserSignIns(
+        gateway.stores.sign_ins,
+        gateway.profiles,
+        gateway.clock,
+        gateway.buffer.record_durably,
+        gateway.refusals.count,
+        lambda tenant: epochs.current(tenant) if epochs.knows(tenant) else None,
+        lasts=timedelta(hours=login.absolute_hours),
+    )
+    return build_door(
+        login,
+        ways.issuers,
+        ways.verifier,
+        sign_ins,
+        gateway.pipeline,
+        gateway.catalogue.me.show,
+        gateway.http,
+        gateway.clock,
+        environ,
+    )
+
+
 def _catalogue(
-    stores: Stores, directory: SessionDirectory, folders: AgentFolders, clock: Clock, ways: WaysIn
+    stores: Stores,
+    directory: SessionDirectory,
+    folders: AgentFolders,
+    clock: Clock,
+    ways: WaysIn,
+    own_sign_ins: OwnSignIns,
 ) -> Catalogue:
     conversations = Conversations(directory, stores.transcripts, stores.identities, clock)
     instructions = PersonalInstructions(folders)
@@ -263,7 +309,7 @@ def _catalogue(
         context=context_operation(conversations, ways.turn_tokens),
         instructions=instructions,
         sessions=SessionOperations(conversations),
-        me=MyOperations(tokens, tools),
+        me=MyOperations(tokens, own_sign_ins, tools),
         agents=AgentOperations(stores.agents, folders, clock),
         people=PeopleOperations(People(stores.identities, clock), tokens, stores.identities),
         policy=PolicyOperations(stores.policies, clock),
@@ -279,9 +325,8 @@ def _pipeline(
     clock: Clock,
     authenticate: Authenticate,
     record_audit: RecordAudit,
-    record: Callable[[AuditRecord], Awaitable[None]],
+    profiles: ProfileResolver,
     metrics: Metrics,
-    provisioning: frozenset[str],
 ) -> Pipeline:
     authorize = AuthorizeStage(clock, lambda verdict: metrics.decision(_effect(verdict.allowed), verdict.code))
     states = TenantStates(
@@ -290,9 +335,6 @@ def _pipeline(
         identities=stores.identities,
         epoch_of=epochs.current,
         clock=clock,
-    )
-    profiles = ProfileResolver(
-        stores.identities, stores.tenants, clock, epochs.current, record, provisioning=provisioning
     )
     return Pipeline(
         authenticate=authenticate,

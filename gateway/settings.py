@@ -219,60 +219,67 @@ class Proxies(_Group):
     headers: tuple[ProxyHeader, ...] = Field(default=(), description="Headers that are believed by their sender.")
 
 
-class IntrospectionServer(_Group):
-    """A server that is asked about opaque tokens (RFC 7662). The gateway is a client there, with a secret."""
+class LoginIssuer(_Group):
+    """An OIDC issuer that people sign in at with a browser; its ID token says who they are."""
 
-    endpoint: NonEmpty = Field(description="Its introspection endpoint; https, or http on this machine.")
-    issuer: NonEmpty = Field(description="The issuer of its people, as an `iss` would name it.")
-    audience: NonEmpty = Field(description="The `aud` that its answers must name.")
-    client_id: NonEmpty = Field(description="What the server calls the gateway.")
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,31}$",
+        description="What its addresses here are called: `/sign-in/NAME`, and `/sign-in/NAME/callback`, which it is "
+        "told to send people back to.",
+    )
+    title: NonEmpty | None = Field(default=None, description="What people choose it by, where there are several.")
+    issuer: NonEmpty = Field(description="Its address and `iss`, byte for byte; https, or http on this machine.")
+    client_id: NonEmpty = Field(description="What the issuer calls the gateway, and the `aud` of its ID tokens.")
     client_secret_file: Path | None = Field(
-        default=None, description="A file that holds the client's secret and nothing else. This or `client_secret_env`."
+        default=None, description="A file that holds the client's secret and nothing else."
     )
     client_secret_env: NonEmpty | None = Field(
         default=None,
         validate_default=True,
-        description="The environment variable that holds the client's secret. This or `client_secret_file`.",
+        description="The environment variable that holds it instead. Neither: a public client, with PKCE alone.",
     )
-    client_method: Literal["client_secret_basic", "client_secret_post"] = Field(
-        default="client_secret_basic", description="How the secret is sent: in a header, or in the form."
+    scopes: tuple[NonEmpty, ...] = Field(
+        default=("openid", "email", "profile"), description="What the issuer is asked for; `openid` among them."
     )
-    prefix: str = Field(
-        default="",
-        description="What its tokens begin with. With several servers each needs one, none the beginning of another.",
+    algorithms: tuple[Algorithm, ...] = Field(
+        min_length=1, description="Signatures of ID tokens to accept. The algorithm never comes from the token."
     )
     tenant: NonEmpty | None = Field(default=None, description="The tenant of all its people. This or `tenant_claim`.")
     tenant_claim: NonEmpty | None = Field(
         default=None, validate_default=True, description="The claim that names the tenant. This or `tenant`."
     )
     trust_email: bool = Field(
-        default=False, description="Whether a verified email of this server may link to a profile."
+        default=False, description="Whether a verified email of this issuer may link to a profile."
     )
     provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
-    scopes: Literal["person", "token"] = Field(
-        default="token",
-        description="What a token may do: all that the person may, or only what its `scope` names.",
-    )
     groups_claim: NonEmpty = Field(
-        default="groups", description="What lists a person's groups; only read where `roles` names some."
+        default="groups", description="The claim that lists a person's groups; only read where `roles` names some."
     )
     roles: dict[NonEmpty, tuple[NonEmpty, ...]] = Field(
         default={},
         description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`.",
     )
 
-    @field_validator("endpoint", "issuer")
+    @field_validator("issuer")
     @classmethod
-    def _travels_safely(cls, value: str) -> str | None:
-        return _safe_url(value)
+    def _travels_safely(cls, value: str) -> str:
+        _safe_url(value)
+        return value
 
     @field_validator("client_secret_env")
     @classmethod
     def _one_source_of_the_secret(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if "client_secret_file" in info.data and (info.data["client_secret_file"] is None) == (value is None):
-            raise ValueError("name exactly one of client_secret_file and client_secret_env")
+        if value is not None and info.data.get("client_secret_file") is not None:
+            raise ValueError("name client_secret_file or client_secret_env, not both")
         if value is not None and value.startswith(PREFIX):
             raise ValueError(f"must be another name: variables that begin with {PREFIX} are settings")
+        return value
+
+    @field_validator("scopes")
+    @classmethod
+    def _asks_for_an_id_token(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if "openid" not in value:
+            raise ValueError("must hold openid: without it the issuer does not say who signed in")
         return value
 
     @field_validator("tenant_claim")
@@ -281,10 +288,39 @@ class IntrospectionServer(_Group):
         return _one_source_of_the_tenant(value, info)
 
 
-class Introspection(_Group):
-    """Whose opaque tokens are good, and who is asked about them."""
+class Login(_Group):
+    """How people sign in with a browser. It is on where there is an issuer to sign in at."""
 
-    servers: tuple[IntrospectionServer, ...] = Field(default=(), description="Servers to ask, one for each issuer.")
+    issuers: tuple[LoginIssuer, ...] = Field(
+        default=(), description="Where people sign in; they choose where there are several. Each named once."
+    )
+    public_url: str | None = Field(
+        default=None,
+        validate_default=True,
+        description="The address that browsers see the gateway at, without a path: https, or http on this machine. "
+        "Required where there are issuers.",
+    )
+    idle_minutes: int = Field(
+        default=60, ge=5, le=1440, description="Minutes without a request after which a sign-in ends."
+    )
+    absolute_hours: int = Field(
+        default=12, ge=1, le=720, description="Hours after which a sign-in ends, whatever is done with it."
+    )
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_an_origin(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            if info.data.get("issuers"):
+                raise ValueError("is required: issuers send people back to it, and cookies are bound to it")
+            return None
+        origin = value.removesuffix("/")
+        if not _is_safe_url(origin) or origin != _origin(origin):
+            raise ValueError(
+                "must be an origin in small letters, such as https://gateway.example.com: no path, no default port; "
+                "http only on this machine"
+            )
+        return origin
 
 
 class Log(_Group):
@@ -309,7 +345,7 @@ class Settings(BaseSettings):
     audit: Audit = Audit()
     policy: Policy = Policy()
     oidc: Oidc = Oidc()
-    introspection: Introspection = Introspection()
+    login: Login = Login()
     proxies: Proxies = Proxies()
     log: Log = Log()
 
@@ -344,7 +380,9 @@ def load(config: Path | None, environ: Mapping[str, str]) -> Settings:
     environment = Environment(Settings, environ)
     values = _merged(file_values, environment())
     faults += environment.faults
-    faults += _repeated_issuers(values, environment)
+    faults += _repeated(values, environment, "oidc", "issuer")
+    faults += _repeated(values, environment, "login", "issuer")
+    faults += _repeated(values, environment, "login", "name")
     settings: Settings | None = None
     try:
         settings = Settings.of(values)
@@ -352,6 +390,7 @@ def load(config: Path | None, environ: Mapping[str, str]) -> Settings:
         faults += _named(error, environment)
     else:
         faults += _public_demo(settings, settings.demo.enabled)
+        faults += _disagreeing(settings, environment)
     if faults or settings is None:
         raise ConfigurationFaults(faults)
     return settings
@@ -401,6 +440,15 @@ def _is_safe_url(text: str) -> bool:
     return url.scheme == "https" or (url.scheme == "http" and is_loopback(host))
 
 
+def _origin(url: str) -> str:
+    """The origin of a URL as a browser writes it in `Origin` (RFC 6454 section 6.2)."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in (None, {"https": 443, "http": 80}.get(parts.scheme)) else f":{parts.port}"
+    return f"{parts.scheme}://{shown}{port}" if host.isascii() else ""
+
+
 def _chosen(config: Path | None, environ: Mapping[str, str]) -> Path | None:
     if config is not None:
         return config
@@ -430,18 +478,31 @@ def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _repeated_issuers(values: Mapping[str, Any], environment: Environment) -> Iterator[Fault]:
-    """Two entries for one issuer would leave it open which audience counts; seen here, before validation can stop."""
-    oidc = values.get("oidc")
-    issuers = oidc.get("issuers") if isinstance(oidc, dict) else None
+def _repeated(
+    values: Mapping[str, Any], environment: Environment, table: Literal["oidc", "login"], key: str
+) -> Iterator[Fault]:
+    """Two entries for one issuer would leave it open which of them counts; seen here, before validation can stop."""
+    group = values.get(table)
+    issuers = group.get("issuers") if isinstance(group, dict) else None
     seen: set[str] = set()
     for index, entry in enumerate(issuers if isinstance(issuers, list) else []):
-        name = entry.get("issuer") if isinstance(entry, dict) else None
-        if isinstance(name, str) and name in seen:
-            field = environment.spell(("oidc", "issuers", index, "issuer"))
-            yield Fault(field=field, rule="unique", message="an earlier entry has this issuer; name each one once")
-        elif isinstance(name, str):
-            seen.add(name)
+        value = entry.get(key) if isinstance(entry, dict) else None
+        if isinstance(value, str) and value in seen:
+            field = environment.spell((table, "issuers", index, key))
+            yield Fault(field=field, rule="unique", message=f"an earlier entry has this {key}; name each one once")
+        elif isinstance(value, str):
+            seen.add(value)
+
+
+def _disagreeing(settings: Settings, environment: Environment) -> Iterator[Fault]:
+    """One issuer has one kind of people, whether they come with a token or with a browser."""
+    bearers = {one.issuer: one for one in settings.oidc.issuers}
+    for index, one in enumerate(settings.login.issuers):
+        other = bearers.get(one.issuer)
+        for key in ("tenant", "tenant_claim", "trust_email", "provision"):
+            if other is not None and getattr(one, key) != getattr(other, key):
+                field = environment.spell(("login", "issuers", index, key))
+                yield Fault(field=field, rule="agrees", message="oidc.issuers says something else of the same issuer")
 
 
 def _named(error: ValidationError, environment: Environment) -> Iterator[Fault]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TypeVar
 
 import httpx2
@@ -11,25 +12,40 @@ import httpx2
 from gateway.errors import ConfigurationFaults, Fault
 from gateway.identity.access_tokens import PREFIX, AccessTokenVerifier, TokenUse
 from gateway.identity.bearer import HEADER, BearerHeader
+from gateway.identity.cookies import PREFIX as COOKIE_PREFIX
 from gateway.identity.credentials import HeaderVerifier, Verifier
-from gateway.identity.introspection import IntrospectionVerifier
-from gateway.identity.introspection_server import ClientMethod, IntrospectionSettings
-from gateway.identity.issuers import ClaimRules, IssuerSettings, Purpose, ScopePolicy
+from gateway.identity.issuers import IssuerSettings, Purpose, ScopePolicy
+from gateway.identity.login import BROWSER, BrowserOrigin, CookieVerifier, NoBearer
+from gateway.identity.login import HEADER as COOKIE_HEADER
 from gateway.identity.oidc import OidcVerifier
+from gateway.identity.providers import SignInIssuer
 from gateway.identity.proxies import Proxies, SignedHeader
 from gateway.identity.proxy_headers import HeaderGuard, TrustedProxy
 from gateway.identity.roles import role_of
-from gateway.identity.secret_sources import read_secret
+from gateway.identity.seen import Seen
 from gateway.identity.turn_keys import KeyFolder, TurnKeys
 from gateway.identity.turn_tokens import HEADER as TURN_HEADER
 from gateway.identity.turn_tokens import PREFIX as TURN_PREFIX
 from gateway.identity.turn_tokens import Origins, TurnTokenHeader, TurnTokens
 from gateway.model import RoleAssignment, TenantId
-from gateway.ports import Clock, Identities
-from gateway.settings import IntrospectionServer, Issuer, ProxyAssertion, ProxyHeader, Settings
+from gateway.ports import Clock, Identities, SignIns
+from gateway.settings import Issuer, Login, LoginIssuer, ProxyAssertion, ProxyHeader, Settings
 
 EntryT = TypeVar("EntryT")
 MadeT = TypeVar("MadeT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoginWays:
+    """What browsers sign in with, and are known by then."""
+
+    verifier: CookieVerifier
+    issuers: Mapping[str, SignInIssuer]  # by their names in the settings
+
+    async def aclose(self) -> None:
+        """Ends fetches in flight."""
+        for issuer in self.issuers.values():
+            await issuer.aclose()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +56,10 @@ class WaysIn:
     provisioning: frozenset[str]  # issuers whose people get a profile at their first request
     token_use: TokenUse
     oidc: OidcVerifier | None
-    introspection: IntrospectionVerifier | None
     turn_tokens: TurnTokens
     proxies: Proxies
+    seen: Seen
+    login: LoginWays | None
 
     @property
     def guard(self) -> HeaderGuard | None:
@@ -54,20 +71,19 @@ class WaysIn:
         await self.proxies.aclose()
         if self.oidc is not None:
             await self.oidc.aclose()
-        if self.introspection is not None:
-            await self.introspection.aclose()
+        if self.login is not None:
+            await self.login.aclose()
 
 
 def ways_in(
     settings: Settings,
     identities: Identities,
+    sign_ins: SignIns,
     http: httpx2.AsyncClient,
     clock: Clock,
     epochs: Callable[[TenantId], int],
-    environ: Mapping[str, str],
 ) -> WaysIn:
-    """Each way in that is configured. Makes the first key of turn tokens where there is none; `environ` holds the
-    secrets that the settings name a variable for.
+    """Each way in that is configured. Makes the first key of turn tokens where there is none.
 
     Raises ConfigurationFaults for what can't be used, OSError where the state folder can't.
     """
@@ -75,33 +91,83 @@ def ways_in(
     own: dict[str, Verifier] = {PREFIX: AccessTokenVerifier(identities, clock, epochs, use)}
     issuers = _each("oidc.issuers", settings.oidc.issuers, _issuer)
     oidc = OidcVerifier(issuers, http, clock) if issuers else None
-    servers = _each("introspection.servers", settings.introspection.servers, lambda one: _server(one, environ))
-    _check_agreement(issuers, servers)
-    introspection = IntrospectionVerifier(servers, http, clock) if servers else None
     proxies = Proxies(
         _each("proxies.assertions", settings.proxies.assertions, _signed),
         _each("proxies.headers", settings.proxies.headers, _plain),
         issuers=issuers,
         http=http,
         clock=clock,
-        asked=servers,
     )
     folder = KeyFolder(settings.state.folder)
     folder.ensure(clock.now())
-    turn_tokens = TurnTokens(TurnKeys(folder, clock), Origins(identities, clock), clock, epochs)
+    seen, idle = Seen(sign_ins, clock), timedelta(minutes=settings.login.idle_minutes)
+    origins = Origins(identities, clock, {BROWSER: BrowserOrigin(sign_ins, identities, seen, clock, idle=idle)})
+    turn_tokens = TurnTokens(TurnKeys(folder, clock), origins, clock, epochs)
     own[TURN_PREFIX] = turn_tokens
+    own[COOKIE_PREFIX] = NoBearer()
+    verifiers: dict[bytes, HeaderVerifier] = {
+        HEADER: BearerHeader(own=own, signed=oidc, opaque=None),
+        TURN_HEADER: TurnTokenHeader(turn_tokens),
+        **proxies.verifiers,
+    }
+    login = _login(settings.login, sign_ins, identities, seen, http, clock, epochs)
+    if login is not None:
+        verifiers[COOKIE_HEADER] = login.verifier
     return WaysIn(
-        verifiers={
-            HEADER: BearerHeader(own=own, signed=oidc, opaque=introspection),
-            TURN_HEADER: TurnTokenHeader(turn_tokens),
-            **proxies.verifiers,
-        },
-        provisioning=proxies.provisioning.union(one.issuer for one in (*issuers, *servers) if one.provision),
+        verifiers=verifiers,
+        provisioning=proxies.provisioning.union(
+            [one.issuer for one in issuers if one.provision],
+            [one.issuer for one in settings.login.issuers if one.provision],
+        ),
         token_use=use,
         oidc=oidc,
-        introspection=introspection,
         proxies=proxies,
         turn_tokens=turn_tokens,
+        seen=seen,
+        login=login,
+    )
+
+
+def _login(
+    settings: Login,
+    sign_ins: SignIns,
+    identities: Identities,
+    seen: Seen,
+    http: httpx2.AsyncClient,
+    clock: Clock,
+    epochs: Callable[[TenantId], int],
+) -> LoginWays | None:
+    """None where nobody signs in with a browser: then a cookie is not a credential either."""
+    if not settings.issuers or settings.public_url is None:
+        return None
+    rules = _each("login.issuers", settings.issuers, _login_issuer)
+    issuers = (SignInIssuer(one, http, clock) for one in rules)
+    verifier = CookieVerifier(
+        sign_ins,
+        identities,
+        clock,
+        epochs,
+        seen,
+        idle=timedelta(minutes=settings.idle_minutes),
+        origin=settings.public_url,
+    )
+    return LoginWays(
+        verifier=verifier,
+        issuers={one.name: issuer for one, issuer in zip(settings.issuers, issuers, strict=True)},
+    )
+
+
+def _login_issuer(one: LoginIssuer) -> IssuerSettings:
+    return IssuerSettings(
+        issuer=one.issuer,
+        audience=one.client_id,
+        algorithms=frozenset(one.algorithms),
+        tenant=TenantId(one.tenant) if one.tenant else None,
+        tenant_claim=one.tenant_claim,
+        trust_email=one.trust_email,
+        provision=one.provision,
+        groups_claim=one.groups_claim,
+        roles=_roles(one.roles),
     )
 
 
@@ -144,42 +210,6 @@ def _issuer(one: Issuer) -> IssuerSettings:
         trust_email=one.trust_email,
         provision=one.provision,
         accept_plain_typ=one.accept_plain_typ,
-        scopes=ScopePolicy(one.scopes),
-        groups_claim=one.groups_claim,
-        roles=_roles(one.roles),
-    )
-
-
-def _check_agreement(issuers: Sequence[ClaimRules], servers: Sequence[ClaimRules]) -> None:
-    """One issuer has one kind of people, whichever of its tokens they bring. Raises ConfigurationFaults."""
-    signing = {one.issuer: one for one in issuers}
-    faults = [
-        Fault(
-            field=f"introspection.servers[{index}].{key}",
-            rule="agrees",
-            message="oidc.issuers says something else of the same issuer",
-        )
-        for index, one in enumerate(servers)
-        for key in ("tenant", "tenant_claim", "trust_email", "provision")
-        if one.issuer in signing and getattr(one, key) != getattr(signing[one.issuer], key)
-    ]
-    if faults:
-        raise ConfigurationFaults(faults)
-
-
-def _server(one: IntrospectionServer, environ: Mapping[str, str]) -> IntrospectionSettings:
-    return IntrospectionSettings(
-        endpoint=one.endpoint,
-        issuer=one.issuer,
-        audience=one.audience,
-        client_id=one.client_id,
-        client_secret=read_secret(one.client_secret_file, one.client_secret_env, environ),
-        client_method=ClientMethod(one.client_method),
-        prefix=one.prefix,
-        tenant=TenantId(one.tenant) if one.tenant else None,
-        tenant_claim=one.tenant_claim,
-        trust_email=one.trust_email,
-        provision=one.provision,
         scopes=ScopePolicy(one.scopes),
         groups_claim=one.groups_claim,
         roles=_roles(one.roles),

@@ -166,14 +166,20 @@ class House:
 
 @asynccontextmanager
 async def house(
-    settings: Settings, clock: Clock, loggers: Loggers, *, name: str = "acme", cast: Mapping[str, str] | None = None
+    settings: Settings,
+    clock: Clock,
+    loggers: Loggers,
+    *,
+    name: str = "acme",
+    cast: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[House]:
     """A tenant under the shipped default policy, with the agent `flight` and everybody of `CAST`."""
     durable = settings.model_copy(update={"audit": settings.audit.model_copy(update={"reads": "durable"})})
     gateway = compose(durable, loggers, clock=clock)
     async with gateway.running():
         tenant = await gateway.founder.found(name, policy=shipped("default.csv"))
-        made = House(gateway, create_app(gateway, loggers), tenant)
+        made = House(gateway, create_app(gateway, loggers, environ=environ or {}), tenant)
         await made.add_agent("flight")
         for person, role in (CAST if cast is None else cast).items():
             await made.add(person, role)

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -183,15 +183,26 @@ class LocalIssuer:
             return self.answers[path]
         return Answer(orjson.dumps(documents[path])) if path in documents else Answer(b"{}", status=404)
 
+    def _posted(self, _path: str, _body: bytes, _headers: Mapping[str, str]) -> Answer:
+        """What a POST is answered with; this issuer takes none."""
+        return Answer(b"{}", status=404)
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         issuer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                self._reply(lambda: issuer._answer(self.path))
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                self._reply(lambda: issuer._posted(self.path, body, dict(self.headers)))
+
+            def _reply(self, answered: Callable[[], Answer]) -> None:
                 issuer.requests.append(self.path)
                 issuer.arrived.release()
                 issuer._gate.wait(PATIENCE_S)
-                answer = issuer._answer(self.path)
+                answer = answered()
                 try:
                     self.send_response(answer.status)
                     for name, value in answer.headers.items():

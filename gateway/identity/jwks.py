@@ -39,7 +39,7 @@ class KeySnapshot:
         return fitting[0] if fitting else None
 
 
-class _BadAnswer(Exception):
+class BadAnswer(Exception):
     """The issuer answered with something that is not a discovery document or a key set."""
 
 
@@ -111,7 +111,7 @@ class IssuerKeys:
         try:
             async with asyncio.timeout(self._times.timeout_s):
                 published = await _published_keys(self._settings, self._http)
-        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, _BadAnswer) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, BadAnswer) as error:
             self.fault = f"{type(error).__name__}: {error}"
             return
         self.fault = None
@@ -123,25 +123,35 @@ class IssuerKeys:
 
 async def _published_keys(settings: IssuerSettings, http: httpx2.AsyncClient) -> list[Any]:
     address = settings.jwks_uri or await _discovered(settings, http)
-    keys = (await _document(address, settings, http)).get("keys")
+    keys = (await fetch_document(address, settings, http)).get("keys")
     if not isinstance(keys, list) or len(keys) > _MOST_KEYS:
-        raise _BadAnswer(f"{address} holds no list of at most {_MOST_KEYS} keys")
+        raise BadAnswer(f"{address} holds no list of at most {_MOST_KEYS} keys")
     return keys
 
 
 async def _discovered(settings: IssuerSettings, http: httpx2.AsyncClient) -> str:
-    """The key set's address. OpenID Connect Discovery section 4.3: the document's issuer must be exactly ours."""
-    address = settings.issuer.rstrip("/") + "/.well-known/openid-configuration"
-    document = await _document(address, settings, http)
-    if document.get("issuer") != settings.issuer:
-        raise _BadAnswer(f"{address} is of another issuer")
+    """The key set's address."""
+    document = await fetch_metadata(settings, http)
     found = document.get("jwks_uri")
     if not isinstance(found, str) or not is_safe_url(found, loopback=settings.on_loopback):
-        raise _BadAnswer(f"{address} names no jwks_uri that may be fetched")
+        raise BadAnswer(f"{settings.issuer} names no jwks_uri that may be fetched")
     return found
 
 
-async def _document(address: str, settings: IssuerSettings, http: httpx2.AsyncClient) -> Mapping[str, Any]:
+async def fetch_metadata(settings: IssuerSettings, http: httpx2.AsyncClient) -> Mapping[str, Any]:
+    """What the issuer says of itself. OpenID Connect Discovery section 4.3: the document's issuer must be exactly ours.
+
+    Raises BadAnswer, or what the client raises where there is no answer.
+    """
+    address = settings.issuer.rstrip("/") + "/.well-known/openid-configuration"
+    document = await fetch_document(address, settings, http)
+    if document.get("issuer") != settings.issuer:
+        raise BadAnswer(f"{address} is of another issuer")
+    return document
+
+
+async def fetch_document(address: str, settings: IssuerSettings, http: httpx2.AsyncClient) -> Mapping[str, Any]:
+    """The JSON object at `address`. Raises BadAnswer, or what the client raises where there is no answer."""
     # Redirects are not followed: they would let whoever answers choose where keys come from. Nothing compressed either,
     # so that the limit counts what is read into memory.
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
@@ -149,17 +159,17 @@ async def _document(address: str, settings: IssuerSettings, http: httpx2.AsyncCl
     async with http.stream("GET", address, headers=headers, follow_redirects=False) as response:
         plain = response.headers.get("Content-Encoding", "identity") == "identity"
         if response.status_code != httpx2.codes.OK or not plain:
-            raise _BadAnswer(f"{address} answered {response.status_code}, or compressed")
+            raise BadAnswer(f"{address} answered {response.status_code}, or compressed")
         async for chunk in response.aiter_raw():
             body += chunk
             if len(body) > settings.keys.max_bytes:
-                raise _BadAnswer(f"{address} answered with more than {settings.keys.max_bytes} bytes")
+                raise BadAnswer(f"{address} answered with more than {settings.keys.max_bytes} bytes")
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise _BadAnswer(f"{address} answered with something that is not JSON") from error
+        raise BadAnswer(f"{address} answered with something that is not JSON") from error
     if not isinstance(document, dict):
-        raise _BadAnswer(f"{address} answered with something that is not an object")
+        raise BadAnswer(f"{address} answered with something that is not an object")
     return document
 
 

@@ -13,7 +13,8 @@ from gateway.identity.credentials import Credentials
 from gateway.identity.refusals import Reason, refused
 from gateway.identity.scopes import EVERYTHING
 from gateway.identity.seen import Seen
-from gateway.model import Principal, SignIn, TenantId
+from gateway.identity.turn_claims import Source
+from gateway.model import Principal, ProfileId, SignIn, TenantId
 from gateway.ports import Clock, Identities, SignIns
 
 HEADER = b"cookie"
@@ -84,7 +85,8 @@ class CookieVerifier:
         if known is None or known.epoch != self._epochs(known.sign_in.tenant):
             known = await self._load(value, hashed)
         now = self._clock.now()
-        _check_in_force(known.sign_in, self._seen.last(known.sign_in), self._idle, now)
+        if not _is_in_force(known.sign_in, self._seen.last(known.sign_in), self._idle, now):
+            raise refused(Reason.SIGN_IN_EXPIRED)
         self._seen.record(known.sign_in, now)
         return known.sign_in, known.principal
 
@@ -116,10 +118,7 @@ class CookieVerifier:
             raise refused(Reason.SIGN_IN_UNKNOWN)
         if sign_in.revoked_at is not None:
             raise refused(Reason.SIGN_IN_ENDED)
-        # Whoever may no longer sign in as this person is not signed in as them either: a link that was taken away, or
-        # that moved to the survivor of a merge, ends what was made with it.
-        linked = await self._identities.profile_of(sign_in.tenant, sign_in.issuer, sign_in.subject)
-        if linked is None or linked.id != sign_in.profile:
+        if not await _is_linked(sign_in, self._identities):
             raise refused(Reason.SIGN_IN_ENDED)
         known = _Known(sign_in, replace(_principal(sign_in), csrf_token=cookies.csrf_token(value)), epoch)
         if self._epochs(sign_in.tenant) == epoch:
@@ -133,6 +132,27 @@ class CookieVerifier:
         self._known[hashed] = known
 
 
+class BrowserOrigin:
+    """Whether the sign-in that a turn token was made with still holds, and whose it is (`turn_tokens.Origins`)."""
+
+    def __init__(self, sign_ins: SignIns, identities: Identities, seen: Seen, clock: Clock, *, idle: timedelta) -> None:
+        self._sign_ins = sign_ins
+        self._identities = identities
+        self._seen = seen
+        self._clock = clock
+        self._idle = idle
+
+    async def __call__(self, tenant: TenantId, source: Source) -> ProfileId | None:
+        """The profile; None for a sign-in that has ended. Raises Unavailable."""
+        profile = ProfileId(source.subject)
+        kept = await self._sign_ins.of_profile(tenant, profile)
+        sign_in = next((one for one in kept if one.id == source.id), None)
+        if sign_in is None or not await _is_linked(sign_in, self._identities):
+            return None
+        now = self._clock.now()
+        return profile if _is_in_force(sign_in, self._seen.last(sign_in), self._idle, now) else None
+
+
 class NoBearer:
     """Refuses a cookie's value that is sent as a token: script could read what it takes to send it there."""
 
@@ -141,9 +161,15 @@ class NoBearer:
         raise refused(Reason.COOKIE_AS_BEARER)
 
 
-def _check_in_force(sign_in: SignIn, last_seen: datetime, idle: timedelta, now: datetime) -> None:
-    if now >= sign_in.expires_at or now >= last_seen + idle:
-        raise refused(Reason.SIGN_IN_EXPIRED)
+async def _is_linked(sign_in: SignIn, identities: Identities) -> bool:
+    """Whether its identity still is its profile's: a link that was taken away, or that moved to the survivor of a
+    merge, ends what was made with it."""
+    linked = await identities.profile_of(sign_in.tenant, sign_in.issuer, sign_in.subject)
+    return linked is not None and linked.id == sign_in.profile
+
+
+def _is_in_force(sign_in: SignIn, last_seen: datetime, idle: timedelta, now: datetime) -> bool:
+    return now < sign_in.expires_at and now < last_seen + idle
 
 
 def _principal(sign_in: SignIn) -> Principal:

@@ -107,7 +107,7 @@ class OidcVerifier:
         check_type(parts.type, settings)
         if parts.algorithm not in settings.algorithms:
             raise refused(Reason.ALGORITHM_NOT_ALLOWED)
-        snapshot = await _check_signed(parts, trusted.keys)
+        snapshot = await check_signed(parts, trusted.keys)
         principal = principal_of(
             parts.claims, parts.type, settings, self._clock.now(), credential=settings.purpose.value
         )
@@ -128,8 +128,8 @@ class OidcVerifier:
         self._verified[fingerprint] = verified
 
 
-async def _check_signed(parts: Unverified, keys: IssuerKeys) -> KeySnapshot:
-    """The keys that `parts` is signed with one of."""
+async def check_signed(parts: Unverified, keys: IssuerKeys) -> KeySnapshot:
+    """The keys that `parts` is signed with one of. Raises Unauthenticated, or Unavailable without keys."""
     snapshot = await keys.current()
     key = snapshot.find(parts.kid, parts.algorithm)
     if key is None:

@@ -24,7 +24,6 @@ class Reason(StrEnum):
     TOKEN_UNKNOWN = "token_unknown"
     TOKEN_REVOKED = "token_revoked"
     TOKEN_EXPIRED = "token_expired"
-    TOKEN_INACTIVE = "token_inactive"
     HEADER_MALFORMED = "header_malformed"
     HEADER_NOT_ALLOWED = "header_not_allowed"
     TYPE_NOT_ALLOWED = "type_not_allowed"
@@ -60,6 +59,18 @@ class Reason(StrEnum):
     CSRF_TOKEN_MISSING = "csrf_token_missing"
     CSRF_TOKEN_WRONG = "csrf_token_wrong"
     ORIGIN_WRONG = "origin_wrong"
+    STATE_UNKNOWN = "state_unknown"
+    STATE_OF_ANOTHER_BROWSER = "state_of_another_browser"
+    ISSUER_WRONG = "issuer_wrong"
+    ISSUER_REFUSED = "issuer_refused"
+    CODE_MISSING = "code_missing"
+    CODE_REFUSED = "code_refused"
+    ID_TOKEN_MISSING = "id_token_missing"
+    NONCE_WRONG = "nonce_wrong"
+    AUTHORIZED_PARTY_WRONG = "authorized_party_wrong"
+    ACCESS_TOKEN_HASH_WRONG = "access_token_hash_wrong"
+    USERINFO_WRONG = "userinfo_wrong"
+    NOT_A_PERSON = "not_a_person"
 
 
 def refused(reason: Reason, detail: str = NOT_VALID) -> Unauthenticated:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.identity.sign_ins import OwnSignIns
 from gateway.identity.tokens import AccessTokens
-from gateway.model import AccessToken, Action, Agent, Requester, Resource
+from gateway.model import AccessToken, Action, Agent, Requester, Resource, SignIn
 from gateway.operations.found import function
 from gateway.operations.people import NewToken, TokenBody, make_token, token_details
 from gateway.policy.permit import Permit
@@ -24,11 +25,27 @@ class OfToken:
     token: str
 
 
+@dataclass(frozen=True, slots=True)
+class OfSignIn:
+    """Arguments about one of my sign-ins."""
+
+    sign_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class MySignIn:
+    """A browser that I am signed in with; whether it is the one that asks."""
+
+    sign_in: SignIn
+    current: bool
+
+
 class MyOperations:
     """Builds the operations on oneself."""
 
-    def __init__(self, tokens: AccessTokens, tools: Registry) -> None:
+    def __init__(self, tokens: AccessTokens, sign_ins: OwnSignIns, tools: Registry) -> None:
         self._tokens = tokens
+        self._sign_ins = sign_ins
         self._registry = tools
         self.show: AnyOperation = Operation(
             name="me.show", summary="Says who you are.", action=Action.READ, family=FAMILY, find=_find, run=_run_show
@@ -79,6 +96,25 @@ class MyOperations:
             raises_epoch=True,
         )
 
+        self.sign_ins: AnyOperation = Operation(
+            name="me.sign_ins.list",
+            summary="Lists the browsers that you are signed in with.",
+            action=Action.READ,
+            family=FAMILY,
+            find=_find,
+            run=self._run_sign_ins,
+        )
+        self.revoke_sign_in: AnyOperation = Operation(
+            name="me.sign_ins.revoke",
+            summary="Signs one of your browsers out at once.",
+            action=Action.EDIT,
+            family=FAMILY,
+            find=_find_sign_in,
+            run=self._run_revoke_sign_in,
+            effect=True,
+            raises_epoch=True,
+        )
+
     async def _run_tools(self, _permit: Permit[FunctionTarget], turn: Turn, _arguments: None) -> Page[Tool]:
         return Page(tuple(tool for tool in self._registry.all() if _may_ever(turn, tool)), None)
 
@@ -92,6 +128,14 @@ class MyOperations:
     async def _run_revoke_token(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfToken) -> None:
         await self._tokens.revoke(permit.requester, permit.requester.profile.id, arguments.token)
 
+    async def _run_sign_ins(self, permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> Page[MySignIn]:
+        found = await self._sign_ins.list(permit.requester)
+        asking = {one.credential_id for one in (permit.requester.principal, *permit.requester.principal.beside)}
+        return Page(tuple(MySignIn(one, one.id in asking) for one in found), None)
+
+    async def _run_revoke_sign_in(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfSignIn) -> None:
+        await self._sign_ins.revoke(permit.requester, arguments.sign_in)
+
 
 async def _find(turn: Turn, _arguments: object) -> FunctionTarget:
     return function(turn, Resource.GATEWAY)
@@ -103,6 +147,10 @@ async def _find_me(turn: Turn, _body: TokenBody) -> FunctionTarget:
 
 async def _find_token(turn: Turn, arguments: OfToken) -> FunctionTarget:
     return function(turn, Resource.GATEWAY, arguments.token)
+
+
+async def _find_sign_in(turn: Turn, arguments: OfSignIn) -> FunctionTarget:
+    return function(turn, Resource.GATEWAY, arguments.sign_in)
 
 
 async def _run_show(permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> Requester:

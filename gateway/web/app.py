@@ -18,7 +18,19 @@ from gateway.web.api.endpoint import Endpoint, EndpointApp, json
 from gateway.web.metrics import Metrics, metrics_endpoint
 
 # What needs no credential. Everything else is in the table of endpoints (design section 3).
-PUBLIC = ("/livez", "/readyz", "/metrics", "/openapi.json")
+# Signing in is how somebody gets one; it shows nothing of anybody but by the pipeline.
+PUBLIC = (
+    "/livez",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/sign-in",
+    "/sign-in/{issuer}",
+    "/sign-in/{issuer}/callback",
+    "/signed-in",
+    "/sign-out",
+    "/signed-out",
+)
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 Readiness = Callable[[], Sequence[str]]
@@ -32,9 +44,10 @@ def starlette_app(
     metrics: Metrics,
     who_reads_metrics: Any,
     readiness: Readiness,
+    pages: Sequence[Route],
     lifespan: Lifespan,
 ) -> Starlette:
-    """The app. `readiness` names what is wrong, in words for an operator; empty means ready."""
+    """The app. `readiness` names what is wrong, in words for an operator; empty means ready. `pages` are public."""
     described = orjson.dumps(document)
 
     async def livez(_request: Request) -> Response:
@@ -58,6 +71,7 @@ def starlette_app(
         Route("/readyz", readyz, methods=["GET"]),
         Route("/metrics", metrics_endpoint(metrics, who_reads_metrics), methods=["GET"]),
         Route("/openapi.json", openapi, methods=["GET"]),
+        *pages,
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.router.redirect_slashes = False  # a path has one spelling; another is missing, and is told so

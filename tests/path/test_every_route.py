@@ -21,6 +21,8 @@ WORDS = {
     "profile": "prf_00000000000000000000000000",
     "token": "tok_00000000000000000000000000",
     "version": "1",
+    "sign_in": "sgn_00000000000000000000000000",
+    "issuer": "work",
 }
 CONTENT = {Resource.SESSION_PRIVATE, Resource.SESSION_SHARED} | {
     resource for resource in Resource if resource.startswith("memory/")

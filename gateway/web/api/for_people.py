@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gateway.errors import Invalid, PreconditionRequired
 from gateway.operations.catalogue import Catalogue
 from gateway.operations.context import ContextBody, OfSession
-from gateway.operations.me import OfToken
+from gateway.operations.me import OfSignIn, OfToken
 from gateway.operations.people import TokenBody
 from gateway.operations.sessions import (
     CreateBody,
@@ -328,6 +328,9 @@ def _myself(catalogue: Catalogue) -> tuple[Endpoint, ...]:
     async def token(incoming: Incoming) -> OfToken:
         return OfToken(incoming.path["token"])
 
+    async def sign_in(incoming: Incoming) -> OfSignIn:
+        return OfSignIn(incoming.path["sign_in"])
+
     async def new_token(incoming: Incoming) -> TokenBody:
         body: TokenBody = await incoming.body(TokenBody)
         return body
@@ -379,6 +382,24 @@ def _myself(catalogue: Catalogue) -> tuple[Endpoint, ...]:
             shape=shapes.TokenShape,
             status=201,
             summary=me.create_token.summary,
+        ),
+        Endpoint(
+            method="GET",
+            path="/v1/me/sign-ins",
+            operations=(me.sign_ins,),
+            read=nothing,
+            write=lambda answered: json(shapes.page(answered.result, shapes.sign_in)),
+            shape=list[shapes.SignInShape],
+            summary=me.sign_ins.summary,
+        ),
+        Endpoint(
+            method="DELETE",
+            path="/v1/me/sign-ins/{sign_in}",
+            operations=(me.revoke_sign_in,),
+            read=sign_in,
+            write=lambda _answered: Response(status_code=204, headers={"Cache-Control": "no-store"}),
+            status=204,
+            summary=me.revoke_sign_in.summary,
         ),
         Endpoint(
             method="DELETE",

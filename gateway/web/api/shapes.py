@@ -13,8 +13,19 @@ from typing import (
 from typing_extensions import TypedDict
 
 from gateway.keys import channel_account
-from gateway.model import AccessToken, Agent, Identity, Message, Profile, Requester, RoleAssignment, SessionFacts
+from gateway.model import (
+    AccessToken,
+    Agent,
+    Identity,
+    Message,
+    Principal,
+    Profile,
+    Requester,
+    RoleAssignment,
+    SessionFacts,
+)
 from gateway.operations.context import SessionContext
+from gateway.operations.me import MySignIn
 from gateway.operations.people import NewToken, Person
 from gateway.operations.policy import InForce
 from gateway.ports import ChainReport, Page, PolicyVersion, StoredRecord
@@ -121,6 +132,7 @@ class CredentialShape(TypedDict):
 
     kind: str
     expires_at: str | None
+    csrf_token: NotRequired[str]
 
 
 class MeShape(TypedDict):
@@ -137,8 +149,15 @@ def me(one: Requester) -> MeShape:
     return {
         "profile": {"id": mine.id, "name": mine.name, "emails": list(mine.emails), "roles": _my_roles(mine)},
         "tenant": one.tenant,
-        "credential": {"kind": one.principal.credential, "expires_at": time(one.principal.expires_at)},
+        "credential": _credential(one.principal),
     }
+
+
+def _credential(one: Principal) -> CredentialShape:
+    """What one came with; a browser is told what its writes have to show."""
+    shown: CredentialShape = {"kind": one.credential, "expires_at": time(one.expires_at)}
+    token = next((each.csrf_token for each in (one, *one.beside) if each.csrf_token is not None), None)
+    return shown if token is None else {**shown, "csrf_token": token}
 
 
 def _my_roles(mine: Profile) -> list[MyRole]:
@@ -356,6 +375,32 @@ def new_token(one: NewToken) -> TokenShape:
     return {**token(one.token), "secret": one.secret}
 
 
+class SignInShape(TypedDict):
+    """A browser that somebody is signed in with."""
+
+    id: str
+    issuer: str
+    created_at: str | None
+    last_seen_at: str | None
+    expires_at: str | None
+    user_agent: str
+    current: bool
+
+
+def sign_in(one: MySignIn) -> SignInShape:
+    """A browser; `current` is the one that asks."""
+    mine = one.sign_in
+    return {
+        "id": mine.id,
+        "issuer": mine.issuer,
+        "created_at": time(mine.created_at),
+        "last_seen_at": time(mine.last_seen_at),
+        "expires_at": time(mine.expires_at),
+        "user_agent": mine.user_agent,
+        "current": one.current,
+    }
+
+
 class PolicyShape(TypedDict):
     """The document in force."""
 
@@ -448,7 +493,7 @@ def record(stored: StoredRecord) -> AuditShape:
         "rule": one.rule,
         "epoch": one.epoch,
         "decision": one.decision,
-        "details": dict(one.details),
+        "details": one.details,
         "surface": one.surface,
         "hash": stored.hash,
     }
