@@ -45,7 +45,10 @@ async def test_the_demo_is_people_with_tokens_and_a_copy_of_the_example(home: Ho
     assert set(secrets) == {name for name, _ in DEMO_PEOPLE}
     for name, role in DEMO_PEOPLE:
         me = (await demo.get(name, "/v1/me")).json()
-        assert (me["tenant"], me["profile"]["roles"]) == ("demo", [{"role": role, "agent": "*"}])
+        assert (me["tenant"], me["profile"]["roles"]) == (
+            "demo",
+            [{"role": role, "agent": "*", "source": "assigned"}],
+        )
     session = await demo.open("alice", agent=DEMO_AGENT)
     saved = await demo.tool("alice", session, "memory_append", scope="shared", text="Gate 4.")
     assert saved.json()["result"]["status"] == "ok"
@@ -87,7 +90,9 @@ async def test_a_founding_that_was_cut_short_is_made_up_for_by_the_next(
 
     demo = House(home.gateway, home.app, DEMO, secrets=secrets)
     for name, role in DEMO_PEOPLE:
-        assert (await demo.get(name, "/v1/me")).json()["profile"]["roles"] == [{"role": role, "agent": "*"}]
+        assert (await demo.get(name, "/v1/me")).json()["profile"]["roles"] == [
+            {"role": role, "agent": "*", "source": "assigned"}
+        ]
     assert await demo.open("alice", agent=DEMO_AGENT)
     assert await stores.identities.count_people(DEMO) == len(DEMO_PEOPLE)
     assert await stores.identities.profile_of(DEMO, OPERATOR_ISSUER, OPERATOR_SUBJECT) is not None
