@@ -159,11 +159,17 @@ class Gateway:
 
 
 def compose(
-    settings: Settings, loggers: Loggers, *, clock: Clock | None = None, local_operator: bool = False
+    settings: Settings,
+    loggers: Loggers,
+    *,
+    clock: Clock | None = None,
+    local_operator: bool = False,
+    environ: Mapping[str, str] | None = None,
 ) -> Gateway:
     """Puts a gateway together; nothing is opened yet. Raises ConfigurationFaults for what can't be used.
 
-    `local_operator` is for the command line on the machine itself, and for nothing that listens.
+    `local_operator` is for the command line on the machine itself, and for nothing that listens. `environ` is where
+    secrets are that the settings name a variable for: the process's own, if it is not given.
     """
     refuse_old_casbin()
     clock = clock or SystemClock()
@@ -182,7 +188,15 @@ def compose(
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
     epochs.when_changed_elsewhere(directory.forget)
     http = httpx2.AsyncClient(follow_redirects=False)
-    ways = ways_in(settings, stores.identities, stores.sign_ins, http, clock, epochs.current)
+    ways = ways_in(
+        settings,
+        stores.identities,
+        stores.sign_ins,
+        http,
+        clock,
+        epochs.current,
+        os.environ if environ is None else environ,
+    )
     own_sign_ins = OwnSignIns(stores.sign_ins, ways.seen, clock, idle=timedelta(minutes=settings.login.idle_minutes))
     catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))

@@ -219,6 +219,74 @@ class Proxies(_Group):
     headers: tuple[ProxyHeader, ...] = Field(default=(), description="Headers that are believed by their sender.")
 
 
+class IntrospectionServer(_Group):
+    """A server that is asked about opaque tokens (RFC 7662). The gateway is a client there, with a secret."""
+
+    endpoint: NonEmpty = Field(description="Its introspection endpoint; https, or http on this machine.")
+    issuer: NonEmpty = Field(description="The issuer of its people, as an `iss` would name it.")
+    audience: NonEmpty = Field(description="The `aud` that its answers must name.")
+    client_id: NonEmpty = Field(description="What the server calls the gateway.")
+    client_secret_file: Path | None = Field(
+        default=None, description="A file that holds the client's secret and nothing else. This or `client_secret_env`."
+    )
+    client_secret_env: NonEmpty | None = Field(
+        default=None,
+        validate_default=True,
+        description="The environment variable that holds the client's secret. This or `client_secret_file`.",
+    )
+    client_method: Literal["client_secret_basic", "client_secret_post"] = Field(
+        default="client_secret_basic", description="How the secret is sent: in a header, or in the form."
+    )
+    prefix: str = Field(
+        default="",
+        description="What its tokens begin with. With several servers each needs one, none the beginning of another.",
+    )
+    tenant: NonEmpty | None = Field(default=None, description="The tenant of all its people. This or `tenant_claim`.")
+    tenant_claim: NonEmpty | None = Field(
+        default=None, validate_default=True, description="The claim that names the tenant. This or `tenant`."
+    )
+    trust_email: bool = Field(
+        default=False, description="Whether a verified email of this server may link to a profile."
+    )
+    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
+    scopes: Literal["person", "token"] = Field(
+        default="token",
+        description="What a token may do: all that the person may, or only what its `scope` names.",
+    )
+    groups_claim: NonEmpty = Field(
+        default="groups", description="What lists a person's groups; only read where `roles` names some."
+    )
+    roles: dict[NonEmpty, tuple[NonEmpty, ...]] = Field(
+        default={},
+        description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`.",
+    )
+
+    @field_validator("endpoint", "issuer")
+    @classmethod
+    def _travels_safely(cls, value: str) -> str | None:
+        return _safe_url(value)
+
+    @field_validator("client_secret_env")
+    @classmethod
+    def _one_source_of_the_secret(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if "client_secret_file" in info.data and (info.data["client_secret_file"] is None) == (value is None):
+            raise ValueError("name exactly one of client_secret_file and client_secret_env")
+        if value is not None and value.startswith(PREFIX):
+            raise ValueError(f"must be another name: variables that begin with {PREFIX} are settings")
+        return value
+
+    @field_validator("tenant_claim")
+    @classmethod
+    def _one_source_of_the_tenant(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return _one_source_of_the_tenant(value, info)
+
+
+class Introspection(_Group):
+    """Whose opaque tokens are good, and who is asked about them."""
+
+    servers: tuple[IntrospectionServer, ...] = Field(default=(), description="Servers to ask, one for each issuer.")
+
+
 class LoginIssuer(_Group):
     """An OIDC issuer that people sign in at with a browser; its ID token says who they are."""
 
@@ -345,6 +413,7 @@ class Settings(BaseSettings):
     audit: Audit = Audit()
     policy: Policy = Policy()
     oidc: Oidc = Oidc()
+    introspection: Introspection = Introspection()
     login: Login = Login()
     proxies: Proxies = Proxies()
     log: Log = Log()

@@ -53,7 +53,7 @@ class Incoming:
     @property
     def credentials(self) -> Credentials:
         """What the request presents."""
-        client = self._scope["client"]
+        client = self._scope.get("client")
         return Credentials(self._scope["headers"], client[0] if client else None, self._scope["method"])
 
     def header(self, name: bytes) -> str | None:

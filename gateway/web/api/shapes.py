@@ -493,7 +493,7 @@ def record(stored: StoredRecord) -> AuditShape:
         "rule": one.rule,
         "epoch": one.epoch,
         "decision": one.decision,
-        "details": one.details,
+        "details": dict(one.details),
         "surface": one.surface,
         "hash": stored.hash,
     }
