@@ -565,13 +565,15 @@ def _repeated(
 
 def _disagreeing(settings: Settings, environment: Environment) -> Iterator[Fault]:
     """One issuer has one kind of people, whether they come with a token or with a browser."""
-    bearers = {one.issuer: one for one in settings.oidc.issuers}
     for index, one in enumerate(settings.login.issuers):
-        other = bearers.get(one.issuer)
-        for key in ("tenant", "tenant_claim", "trust_email", "provision"):
-            if other is not None and getattr(one, key) != getattr(other, key):
-                field = environment.spell(("login", "issuers", index, key))
-                yield Fault(field=field, rule="agrees", message="oidc.issuers says something else of the same issuer")
+        others: tuple[Issuer | ProxyAssertion, ...] = (*settings.oidc.issuers, *settings.proxies.assertions)
+        for other in others:
+            # An email in a proxy's assertion is worth what the operator says of that proxy.
+            keys = ("tenant", "tenant_claim", "provision", *(("trust_email",) if isinstance(other, Issuer) else ()))
+            for key in keys if other.issuer == one.issuer else ():
+                if getattr(one, key) != getattr(other, key):
+                    field = environment.spell(("login", "issuers", index, key))
+                    yield Fault(field=field, rule="agrees", message="another entry of the same issuer says otherwise")
 
 
 def _named(error: ValidationError, environment: Environment) -> Iterator[Fault]:
