@@ -391,6 +391,62 @@ class Login(_Group):
         return origin
 
 
+class ConnectorAccount(_Group):
+    """An account on a channel, whose messages a service brings to an agent."""
+
+    channel: NonEmpty = Field(description="The channel: `line`, or what a connector of your own is called.")
+    account: NonEmpty = Field(
+        description="What the account is called here: in paths, links and session keys. No other of the channel has it."
+    )
+    tenant: NonEmpty = Field(description="The organisation whose account it is.")
+    agent: NonEmpty = Field(description="The agent that answers there.")
+    service: NonEmpty = Field(
+        description="The service's profile, `prf_…`, which holds the role `connector` on every agent."
+    )
+    secret_file: Path | None = Field(
+        default=None, description="LINE: a file that holds the channel secret and nothing else. This or `secret_env`."
+    )
+    secret_env: NonEmpty | None = Field(
+        default=None, description="LINE: the environment variable that holds the channel secret."
+    )
+    destination: NonEmpty | None = Field(
+        default=None, description="LINE: the bot's own user id; webhooks for another one are refused."
+    )
+    deliver_to: NonEmpty | None = Field(
+        default=None,
+        description="LINE: where the agent's runtime is told of a message with its context; https, or http on this "
+        "machine.",
+    )
+    deliver_secret_file: Path | None = Field(
+        default=None, description="A file that holds what deliveries are signed with. This or `deliver_secret_env`."
+    )
+    deliver_secret_env: NonEmpty | None = Field(
+        default=None, description="The environment variable that holds what deliveries are signed with."
+    )
+
+    @field_validator("secret_env", "deliver_secret_env")
+    @classmethod
+    def _is_no_setting(cls, value: str | None) -> str | None:
+        if value is not None and value.startswith(PREFIX):
+            raise ValueError(f"must be another name: variables that begin with {PREFIX} are settings")
+        return value
+
+    @field_validator("deliver_to")
+    @classmethod
+    def _travels_safely(cls, value: str | None) -> str | None:
+        if value is not None and not _is_safe_url(value):
+            raise ValueError("must be an https URL without user or fragment; http only for a runtime on this machine")
+        return value
+
+
+class Connectors(_Group):
+    """Channels whose messages come to the gateway (docs/identity/channels.md)."""
+
+    accounts: tuple[ConnectorAccount, ...] = Field(
+        default=(), description="The accounts, each with the one service that may act for it."
+    )
+
+
 class Log(_Group):
     """What the gateway writes about itself, on standard error."""
 
@@ -416,6 +472,7 @@ class Settings(BaseSettings):
     introspection: Introspection = Introspection()
     login: Login = Login()
     proxies: Proxies = Proxies()
+    connectors: Connectors = Connectors()
     log: Log = Log()
 
     @classmethod
