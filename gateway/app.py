@@ -21,7 +21,6 @@ from gateway.backends.local.periodically import periodically
 from gateway.backends.local.refusals import Kind, Refusals
 from gateway.backends.sql.agents import SqlAgents
 from gateway.backends.sql.audit import SqlAudit
-from gateway.backends.sql.channel_events import SqlChannelEvents
 from gateway.backends.sql.checkpoints import audit_key
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
@@ -32,9 +31,7 @@ from gateway.backends.sql.sign_ins import SqlSignIns
 from gateway.backends.sql.tainted_turns import SqlTaintedTurns
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
-from gateway.channels_in import channels_in
 from gateway.founding import Founder
-from gateway.identity.channel_accounts import ChannelAccounts
 from gateway.identity.people import People
 from gateway.identity.profiles import ProfileResolver
 from gateway.identity.sign_ins import BrowserSignIns, OwnSignIns
@@ -43,8 +40,6 @@ from gateway.logs import Loggers
 from gateway.operations.agents import AgentOperations
 from gateway.operations.audit import AuditOperations
 from gateway.operations.catalogue import Catalogue
-from gateway.operations.channel_turns import ChannelTurns
-from gateway.operations.connectors import ConnectorOperations
 from gateway.operations.context import context_operation
 from gateway.operations.me import MyOperations
 from gateway.operations.people import PeopleOperations
@@ -54,7 +49,6 @@ from gateway.pipeline import Pipeline
 from gateway.policy.installed import refuse_old_casbin
 from gateway.policy.states import TenantStates
 from gateway.ports import Clock
-from gateway.sessions.channels import ChannelSessions
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.directory import SessionDirectory
 from gateway.sessions.taints import Taints
@@ -72,7 +66,6 @@ from gateway.tools.registry import Registry
 from gateway.tools.sessions import SessionTools
 from gateway.ways_in import WaysIn, ways_in
 from gateway.web.api.for_admins import for_admins
-from gateway.web.api.for_connectors import for_connectors
 from gateway.web.api.for_people import for_people
 from gateway.web.api.openapi import openapi
 from gateway.web.app import starlette_app
@@ -103,7 +96,6 @@ class Stores:
         self.notes = SqlNotes(self.database)
         self.tainted_turns = SqlTaintedTurns(self.database)
         self.sign_ins = SqlSignIns(self.database)
-        self.channel_events = SqlChannelEvents(self.database)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,17 +159,11 @@ class Gateway:
 
 
 def compose(
-    settings: Settings,
-    loggers: Loggers,
-    *,
-    clock: Clock | None = None,
-    local_operator: bool = False,
-    environ: Mapping[str, str] | None = None,
+    settings: Settings, loggers: Loggers, *, clock: Clock | None = None, local_operator: bool = False
 ) -> Gateway:
     """Puts a gateway together; nothing is opened yet. Raises ConfigurationFaults for what can't be used.
 
-    `local_operator` is for the command line on the machine itself, and for nothing that listens. `environ` is where
-    secrets are that the settings name a variable for: the process's own, if it is not given.
+    `local_operator` is for the command line on the machine itself, and for nothing that listens.
     """
     refuse_old_casbin()
     clock = clock or SystemClock()
@@ -196,18 +182,9 @@ def compose(
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
     epochs.when_changed_elsewhere(directory.forget)
     http = httpx2.AsyncClient(follow_redirects=False)
-    ways = ways_in(
-        settings,
-        stores.identities,
-        stores.sign_ins,
-        http,
-        clock,
-        epochs.current,
-        os.environ if environ is None else environ,
-    )
+    ways = ways_in(settings, stores.identities, stores.sign_ins, http, clock, epochs.current)
     own_sign_ins = OwnSignIns(stores.sign_ins, ways.seen, clock, idle=timedelta(minutes=settings.login.idle_minutes))
-    accounts = channels_in(settings, None)
-    catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins, accounts)
+    catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
     buffer = AuditBuffer(
         stores.audit,
@@ -268,13 +245,11 @@ def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str]
         async with gateway.running():
             yield
 
-    catalogue = gateway.catalogue
-    turns = ChannelTurns(gateway.pipeline, catalogue.sessions, catalogue.context)
-    endpoints = (*for_people(catalogue), *for_admins(catalogue), *for_connectors(catalogue, turns))
+    endpoints = (*for_people(gateway.catalogue), *for_admins(gateway.catalogue))
     app = starlette_app(
         endpoints,
         gateway.pipeline,
-        document=openapi(endpoints, catalogue.tools, VERSION),
+        document=openapi(endpoints, gateway.catalogue.tools, VERSION),
         metrics=gateway.metrics,
         who_reads_metrics=gateway.settings.server.metrics,
         readiness=gateway.readiness,
@@ -318,7 +293,6 @@ def _catalogue(
     clock: Clock,
     ways: WaysIn,
     own_sign_ins: OwnSignIns,
-    accounts: ChannelAccounts,
 ) -> Catalogue:
     conversations = Conversations(directory, stores.transcripts, stores.identities, clock)
     instructions = PersonalInstructions(folders)
@@ -340,9 +314,6 @@ def _catalogue(
         people=PeopleOperations(People(stores.identities, clock), tokens, stores.identities),
         policy=PolicyOperations(stores.policies, clock),
         audit=AuditOperations(stores.audit),
-        connectors=ConnectorOperations(
-            accounts, ChannelSessions(directory, stores.transcripts, clock), stores.identities
-        ),
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, NewType
+from typing import NewType
 
 TenantId = NewType("TenantId", str)
 ProfileId = NewType("ProfileId", str)  # prf_…
@@ -335,7 +334,8 @@ class Message:
     created_at: datetime
 
 
-class Origin(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
     """Where a request is made from: inside a session, or outside any (`session` is None)."""
 
     session: Session | None
@@ -350,11 +350,9 @@ OUTSIDE = Origin(session=None, chat=Chat.PRIVATE, kind=None)
 # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Question(NamedTuple):
-    """What Casbin is asked, once the facts are known (design section 7).
-
-    A tuple, like `Decision`: several are made for every request, and a frozen dataclass takes three times as long.
-    """
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What Casbin is asked, once the facts are known (design section 7)."""
 
     agent: AgentName
     resource: Resource
@@ -373,7 +371,8 @@ class Verdict:
     rule: str | None
 
 
-class Decision(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
     """A verdict with the question it answers, the epoch it was made in and its id; what the audit keeps."""
 
     id: str  # dec_…
@@ -445,10 +444,11 @@ class Context:
     warnings: tuple[str, ...] = ()
 
 
-class AuditRecord(NamedTuple):
+@dataclass(slots=True, kw_only=True)
+class AuditRecord:
     """One line of the audit. `kind` is "access" (a request) or "decision" (an answer of the policy).
 
-    A tuple, since every request makes several. Its order is that of the bodies on disk: a new field goes to the end.
+    Not frozen, since freezing makes it four times as costly, and every request makes several.
     """
 
     at: datetime
@@ -473,4 +473,4 @@ class AuditRecord(NamedTuple):
     target: str | None = None
     rule: str | None = None
     decision: str | None = None
-    details: Mapping[str, object] = {}
+    details: dict[str, object] = field(default_factory=dict)

@@ -95,16 +95,20 @@ class CookieVerifier:
 
         The token is what proves it; `Origin` and `Sec-Fetch-Site` say so too where the browser sends them.
         """
-        for name, sent in credentials.headers:
-            if name == b"origin" and sent != self._origin.encode("ascii"):
-                raise refused(Reason.ORIGIN_WRONG, SEND_CSRF_TOKEN)
-            if name == b"sec-fetch-site" and sent not in (b"same-origin", b"none"):
-                raise refused(Reason.ORIGIN_WRONG, SEND_CSRF_TOKEN)
+        self.check_origin(credentials)
         if not csrf_token:
             raise refused(Reason.CSRF_TOKEN_MISSING, SEND_CSRF_TOKEN)
         expected = cookies.csrf_token(value).encode("ascii")
         if not hmac.compare_digest(expected, csrf_token.encode("utf-8", "surrogatepass")):
             raise refused(Reason.CSRF_TOKEN_WRONG, SEND_CSRF_TOKEN)
+
+    def check_origin(self, credentials: Credentials) -> None:
+        """Raises Unauthenticated where the browser says that a page of another site sent this."""
+        for name, sent in credentials.headers:
+            if name == b"origin" and sent != self._origin.encode("ascii"):
+                raise refused(Reason.ORIGIN_WRONG, SEND_CSRF_TOKEN)
+            if name == b"sec-fetch-site" and sent not in (b"same-origin", b"none"):
+                raise refused(Reason.ORIGIN_WRONG, SEND_CSRF_TOKEN)
 
     async def _load(self, value: str, hashed: bytes) -> _Known:
         # The first look-up says whose epoch to watch; the second was read inside that epoch, so a change in between

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateway.errors import Unavailable
 from gateway.model import Agent, TenantId
-from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
+from gateway.workspace.files import Workspace
 from gateway.workspace.locks import FileLocks
-from gateway.workspace.problems import FileProblem
 
 ResultT = TypeVar("ResultT")
 
 RECHECK_TIMEOUT_S = 5.0
 
-Found = Mapping[str, FileText | FileProblem]  # by path
-Reading = tuple[Workspace, Collection[str], "asyncio.Future[Found]"]
+Reading = tuple[Callable[[], Any], "asyncio.Future[Any]"]  # each future takes what its own work returns
+Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
 
 class AgentFolders:
@@ -45,19 +44,15 @@ class AgentFolders:
         """What `work` returns, from a thread of its own: for what may wait, for a lock or the disk."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def read(self, workspace: Workspace, paths: Collection[str]) -> Found:
-        """Each path with its text or its problem, as it is on the disk after this was called.
+    async def read(self, work: Callable[[], ResultT]) -> ResultT:
+        """What `work` returns, from a thread: for short reads that wait for nothing but the disk.
 
-        Reads that come while others run go to the thread together, and a file that several of them want is opened once:
-        everybody's turn wants the same rules, and a hop costs several times what a read does. One alone hops at once.
-
-        Raises:
-            FileUnavailable, FileUnsafe: the agent's folder itself can't be opened.
-
+        Reads that come while others run go to the thread together. A hop costs several times what a read does, so
+        this is what lets many turns at once be served; one alone hops at once.
         """
         loop = asyncio.get_running_loop()
-        found: asyncio.Future[Found] = loop.create_future()
-        self._waiting.append((workspace, paths, found))
+        found: asyncio.Future[ResultT] = loop.create_future()
+        self._waiting.append((work, found))
         if not self._reading:
             self._send(loop)
         return await found
@@ -68,38 +63,28 @@ class AgentFolders:
         self._threads.submit(self._in_thread, loop, readings)
 
     def _in_thread(self, loop: asyncio.AbstractEventLoop, readings: Sequence[Reading]) -> None:
-        # Nothing was opened before this line: whatever was saved before one of the reads was asked for is found.
-        wanted: dict[Workspace, dict[str, None]] = {}
-        for workspace, paths, _ in readings:
-            wanted.setdefault(workspace, {}).update(dict.fromkeys(paths))
-        outcomes = {workspace: _outcome(workspace, paths) for workspace, paths in wanted.items()}
-        loop.call_soon_threadsafe(self._deliver, loop, readings, outcomes)
+        outcomes = [_outcome(work, found) for work, found in readings]
+        loop.call_soon_threadsafe(self._deliver, loop, outcomes)
 
-    def _deliver(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        readings: Sequence[Reading],
-        outcomes: Mapping[Workspace, Found | BaseException],
-    ) -> None:
+    def _deliver(self, loop: asyncio.AbstractEventLoop, outcomes: Sequence[Outcome]) -> None:
         self._reading = False
         if self._waiting:
             self._send(loop)
-        for workspace, paths, found in readings:
+        for found, result, error in outcomes:
             if found.done():  # whoever asked has gone
                 continue
-            outcome = outcomes[workspace]
-            if isinstance(outcome, BaseException):
-                found.set_exception(outcome)
+            if error is None:
+                found.set_result(result)
             else:
-                found.set_result({path: outcome[path] for path in paths})
+                found.set_exception(error)
 
 
-def _outcome(workspace: Workspace, paths: Iterable[str]) -> Found | BaseException:
-    """What became of one folder's files; its failure is its own and must not take the other folders with it."""
+def _outcome(work: Callable[[], Any], found: asyncio.Future[Any]) -> Outcome:
+    """What became of one reading; its failure is its own and must not take the others with it."""
     try:
-        return workspace.read_many(paths, limit=FILE_LIMIT)
+        return found, work(), None
     except BaseException as error:
-        return error
+        return found, None, error
 
 
 def from_thread(check: Callable[[], Awaitable[None]]) -> Callable[[], None]:

@@ -84,7 +84,8 @@ class Door:
             return self._trouble(request, text_of(error), _begin(flow.client.name))
         answer = self._to(arrival.next)
         _set(answer, cookies.COOKIE, value, self._cookie_lives_s)
-        return answer  # the flow's cookie stays its ten minutes: another tab may be on its way back
+        _clear(answer, flows.COOKIE)
+        return answer
 
     async def _arrival(self, request: Request, flow: SignInFlow) -> Arrival:
         try:
@@ -131,7 +132,7 @@ class Door:
             value = _cookie(request, cookies.COOKIE)
             sign_in, _ = await self._verifier.signed_in(value or "")
         except Unauthenticated:
-            return _signed_out(back_to)  # it has ended already
+            return self._ended_already(request, back_to)
         request_id = request_id_of(request.scope)
         try:
             self._verifier.check_write(value or "", await _csrf_token(request), _credentials(request))
@@ -142,6 +143,16 @@ class Door:
         flow = self._flow_at(sign_in)
         at_issuer = await flow.client.end_session(sign_in.id_token, back_to) if flow else None
         return _signed_out(at_issuer or back_to)
+
+    def _ended_already(self, request: Request, back_to: str) -> Response:
+        """A form without a sign-in. One of another site's page comes without the cookie, which the browser keeps back
+        (SameSite): clearing it in the answer would sign out whoever is signed in there."""
+        try:
+            self._verifier.check_origin(_credentials(request))
+        except Unauthenticated as error:
+            self._sign_ins.count(error.reason)
+            return self._trouble(request, NOT_OURS, AFTER_SIGN_IN)
+        return _signed_out(back_to)
 
     async def signed_out(self, _request: Request) -> Response:
         """Good-bye."""
@@ -240,7 +251,6 @@ async def _csrf_token(request: Request) -> str:
 def _signed_out(url: str) -> Response:
     answer = RedirectResponse(url, 303, headers=_PRIVATE)
     _clear(answer, cookies.COOKIE)
-    _clear(answer, flows.COOKIE)
     return answer
 
 
