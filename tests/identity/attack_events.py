@@ -47,6 +47,11 @@ async def _is_another_issuer(world: World, issuer: str) -> None:
     world.issuers[issuer].answers[DISCOVERY] = Answer(orjson.dumps(document))
 
 
+async def _comes_in(world: World, who: str, issuer: str) -> None:
+    token = {"Authorization": f"Bearer {world.issuers[issuer].mint(who)}"}
+    await expect(world.home.get(None, "/v1/me", headers=token))
+
+
 async def _goes_down(world: World, issuer: str) -> None:
     world.issuers[issuer].go_down()
 
@@ -95,6 +100,7 @@ _EVENTS: dict[str, Callable[..., Awaitable[None]]] = {
     r"(\w+) signs with another key under the same kid": _replaces_its_key,
     r"(\w+) publishes its key twice": _publishes_twice,
     r"(\w+) is discovered as another issuer": _is_another_issuer,
+    r"(\w+) comes in with a token of (\w+)": _comes_in,
     r"(\w+) goes down": _goes_down,
     r"(\d+) seconds pass": _pass,
     r"(\w+) is disabled": _is_disabled,
