@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -18,6 +16,7 @@ from gateway.settings import Server
 from gateway.web.middleware import with_edge
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
+from tests.serving import served
 
 LIMIT = 64 * 1024
 
@@ -26,30 +25,13 @@ async def size(request: Request) -> JSONResponse:
     return JSONResponse({"size": len(await request.body())})
 
 
-class Started(uvicorn.Server):
-    """The server that we ship, which also says when it listens."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.listening.set()
-
-
 @asynccontextmanager
-async def served(logs: LogCapture, http: str) -> AsyncIterator[int]:
+async def limited(logs: LogCapture, http: str) -> AsyncIterator[int]:
     """A port of this machine on which the app answers."""
     routes = [Route("/size", size, methods=["POST"])]
     app = with_edge(Starlette(routes=routes), Server(body_limit_bytes=LIMIT), SettableClock(), logs.loggers)
-    server = Started(uvicorn.Config(app, port=0, http=http, ws="none", lifespan="off", log_config=None))
-    running = asyncio.create_task(server.serve())
-    async with asyncio.timeout(5):
-        await server.listening.wait()
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    await running
+    async with served(app, http=http) as port:
+        yield port
 
 
 async def said(port: int, *parts: bytes) -> bytes:
@@ -76,7 +58,7 @@ CLOSE = b"Connection: close\r\n"
 @pytest.mark.parametrize("http", ["httptools", "h11"])
 async def test_a_body_is_measured_whether_declared_or_chunked(logs: LogCapture, http: str) -> None:
     """Issue 2: body limit. The refusal comes while most of the body is unsent, and ends the connection."""
-    async with served(logs, http) as port:
+    async with limited(logs, http) as port:
         fitting = await said(port, HEAD, CLOSE, b"Content-Length: %d\r\n\r\n" % LIMIT, b"x" * LIMIT)
         chunked = await said(port, HEAD, CLOSE, b"Transfer-Encoding: chunked\r\n\r\n", chunk(b"x" * LIMIT), chunk(b""))
         declared = await said(port, HEAD, b"Content-Length: 1000000000\r\n\r\n", b"x" * 10)
