@@ -76,7 +76,7 @@ function resourceServer(_ctx, resource) {
   };
 }
 
-function configuration(adapter, cookieKeys) {
+function configuration({ adapter, cookieKeys, conform }) {
   return {
     adapter,
     clients: CLIENTS,
@@ -84,7 +84,7 @@ function configuration(adapter, cookieKeys) {
     cookies: { keys: cookieKeys },
     scopes: ['openid', 'offline_access', ...SCOPES.split(' ')],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
-    conformIdTokenClaims: false, // as most providers do: the ID token holds what its scopes name
+    conformIdTokenClaims: conform,
     pkce: { required: () => true },
     findAccount: (_ctx, id) => ACCOUNTS[id] && { accountId: id, claims: () => ({ sub: id, ...ACCOUNTS[id] }) },
     extraTokenClaims: (_ctx, token) => ACCOUNTS[token.accountId],
@@ -100,9 +100,11 @@ function configuration(adapter, cookieKeys) {
 }
 
 // One issuer on a port of its own; its name holds the port, so it begins to listen before it is made.
-async function issuer() {
-  const adapter = memory();
-  const cookieKeys = [randomBytes(16).toString('hex')];
+//
+// conform: whether what scopes name is told at the userinfo endpoint alone (OpenID Connect Core section 5.4), or, as most
+// providers do it, in the ID token too.
+async function issuer(conform) {
+  const kept = { adapter: memory(), cookieKeys: [randomBytes(16).toString('hex')], conform };
   const made = { fetches: 0, answer: (_request, response) => response.writeHead(503).end() };
   const server = createServer((request, response) => {
     if (request.url === '/jwks') made.fetches += 1;
@@ -110,12 +112,12 @@ async function issuer() {
   });
   await new Promise((listening) => { server.listen(0, '127.0.0.1', listening); });
   made.url = `http://127.0.0.1:${server.address().port}`;
-  made.rotate = () => { made.answer = new Provider(made.url, configuration(adapter, cookieKeys)).callback(); };
+  made.rotate = () => { made.answer = new Provider(made.url, configuration(kept)).callback(); };
   made.rotate();
   return made;
 }
 
-const issuers = await Promise.all([issuer(), issuer()]);
+const issuers = await Promise.all([issuer(false), issuer(true)]);
 const say = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
 say({ issuers: issuers.map(({ url }) => url), audience: AUDIENCE, opaque_audience: OPAQUE_AUDIENCE, secret: SECRET });
 
