@@ -342,7 +342,7 @@ def _pipeline(
             profiles=profiles, states=states, freshness=epochs, authorize=authorize, clock=clock
         ),
         open_session=OpenSession(directory, Taints(stores.tainted_turns, clock)),
-        assemble_context=AssembleContext(folders, stores.identities, clock),
+        assemble_context=AssembleContext(folders, directory, stores.identities, clock),
         authorize=authorize,
         call_tool=CallTool(record_audit.intent, epochs.current),
         record_audit=record_audit,

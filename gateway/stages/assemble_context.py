@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from zoneinfo import ZoneInfo
 
 from gateway.errors import NotFound
-from gateway.identity.roles import GUEST
-from gateway.model import Action, Agent, Chat, FileKind, Kind, Omission, Resource, Session
+from gateway.identity.roles import GUEST, PERSON
+from gateway.model import Action, Agent, Chat, FileKind, Kind, Omission, ProfileId, Resource, Session
 from gateway.policy.targets import MemoryTarget
 from gateway.ports import Clock, Identities
+from gateway.sessions.directory import SessionDirectory
 from gateway.turn import Turn
 from gateway.workspace.bootstrap import Candidate, Part, assemble, candidates, could_be_anywhere, is_copy_of, part
 from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
@@ -37,8 +38,9 @@ _EVERYWHERE = frozenset({FileKind.RULES, FileKind.SHARED})
 class AssembleContext:
     """Asks for each candidate file, reads those that are allowed, and puts them together."""
 
-    def __init__(self, folders: AgentFolders, identities: Identities, clock: Clock) -> None:
+    def __init__(self, folders: AgentFolders, sessions: SessionDirectory, identities: Identities, clock: Clock) -> None:
         self._folders = folders
+        self._sessions = sessions
         self._identities = identities
         self._clock = clock
 
@@ -67,13 +69,20 @@ class AssembleContext:
         A child belongs to whom its root belongs, so whoever made the child alone does not count.
         """
         requester = turn.requester.profile
-        if requester.kind != "person":
+        if requester.kind != PERSON:
             return False
-        made_the_root = session.creator == requester.id and session.parent is None
-        if session.owner == requester.id or not made_the_root:
-            return session.owner == requester.id
+        if session.owner == requester.id:
+            return True
+        if await self._root_creator(session) != requester.id:
+            return False
         owner = await self._identities.profile(turn.tenant, session.owner)
-        return owner is not None and owner.kind != "person"
+        return owner is not None and owner.kind != PERSON
+
+    async def _root_creator(self, session: Session) -> ProfileId | None:
+        if session.parent is None:
+            return session.creator
+        root = await self._sessions.find(session.tenant, session.root)
+        return None if root is None else root.session.creator
 
     def _omission(self, turn: Turn, agent: Agent, candidate: Candidate, owner: bool) -> Omission | None:
         """Why the file stays out, or None where it may be read. The policy is asked last."""

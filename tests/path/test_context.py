@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx2
 import pytest
 
+from gateway.keys import new_id
+from gateway.model import SessionId
 from gateway.policy.shipped import shipped
 from gateway.workspace.paths import daily_path, instructions_path, longterm_path
 from tests.clock import SettableClock
@@ -236,6 +238,33 @@ async def test_a_service_gets_no_personal_file_and_its_creator_does_where_it_own
     await home.send("alice", "PUT", f"/v1/sessions/{group}/owner", {"profile": home.id("bob")})
     assert reasons(await load(home, "alice", group))[names(home, "alice").personal] == "not_permitted"
     assert names(home, "bob").personal in included(await load(home, "bob", group))
+
+
+async def test_a_child_belongs_to_whoever_made_its_root_where_a_service_owns_it(home: House) -> None:
+    """Design section 6: owner and participants of a child are those of its tree's root, and so is the creator."""
+    await home.publish(shipped("default.csv") + "\np, role:member, *, *, all, any, *, *, allow\n")
+    fill(home, "alice", "bob")
+    robot = await home.add("robot", "member", kind="service")
+    group = await opened(home, "alice", "group")
+    root = await home.gateway.stores.sessions.find(home.tenant, group)
+    assert root is not None
+    # No route makes a child of this kind; a store that was filled otherwise may hold one.
+    child = replace(
+        root.session,
+        id=SessionId(new_id("ses", home.gateway.clock.now())),
+        key="agent:flight:web:group:child",
+        creator=home.id("bob"),
+        parent=root.session.id,
+        parent_key=root.session.key,
+    )
+    child = replace(child, path=f"{root.session.path}{child.id}/")
+    await home.gateway.stores.sessions.create(child, ())
+    await home.send("alice", "PUT", f"/v1/sessions/{group}/owner", {"profile": robot.id})
+
+    root_creators, child_creators = await load(home, "alice", child.key), await load(home, "bob", child.key)
+
+    assert names(home, "alice").personal in included(root_creators)
+    assert reasons(child_creators)[names(home, "bob").personal] == "not_permitted"
 
 
 async def test_what_is_missing_unsafe_or_too_large_is_named_and_stops_nothing(home: House) -> None:
