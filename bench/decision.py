@@ -18,7 +18,6 @@ import platform
 import random
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from time import perf_counter_ns
@@ -126,7 +125,7 @@ class Case:
             places = [(agent, resource) for agent in self._agents[:COLD_SAMPLES] for resource in Resource]
             self._dice.shuffle(places)
             requests = [
-                (self._somebody(), replace(question(self._dice, agent), resource=resource))
+                (self._somebody(), question(self._dice, agent)._replace(resource=resource))
                 for agent, resource in places[: COLD_SAMPLES - len(took)]
             ]
             took += timed(lambda asked, fresh=snapshot: fresh.decide(asked[0], asked[1], NOW), requests)  # type: ignore[misc]  # bound now

@@ -21,6 +21,7 @@ from gateway.backends.local.periodically import periodically
 from gateway.backends.local.refusals import Kind, Refusals
 from gateway.backends.sql.agents import SqlAgents
 from gateway.backends.sql.audit import SqlAudit
+from gateway.backends.sql.channel_events import SqlChannelEvents
 from gateway.backends.sql.checkpoints import audit_key
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
@@ -31,7 +32,9 @@ from gateway.backends.sql.sign_ins import SqlSignIns
 from gateway.backends.sql.tainted_turns import SqlTaintedTurns
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
+from gateway.channels_in import channels_in
 from gateway.founding import Founder
+from gateway.identity.channel_accounts import ChannelAccounts
 from gateway.identity.people import People
 from gateway.identity.profiles import ProfileResolver
 from gateway.identity.sign_ins import BrowserSignIns, OwnSignIns
@@ -40,6 +43,8 @@ from gateway.logs import Loggers
 from gateway.operations.agents import AgentOperations
 from gateway.operations.audit import AuditOperations
 from gateway.operations.catalogue import Catalogue
+from gateway.operations.channel_turns import ChannelTurns
+from gateway.operations.connectors import ConnectorOperations
 from gateway.operations.context import context_operation
 from gateway.operations.me import MyOperations
 from gateway.operations.people import PeopleOperations
@@ -49,6 +54,7 @@ from gateway.pipeline import Pipeline
 from gateway.policy.installed import refuse_old_casbin
 from gateway.policy.states import TenantStates
 from gateway.ports import Clock
+from gateway.sessions.channels import ChannelSessions
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.directory import SessionDirectory
 from gateway.sessions.taints import Taints
@@ -66,6 +72,7 @@ from gateway.tools.registry import Registry
 from gateway.tools.sessions import SessionTools
 from gateway.ways_in import WaysIn, ways_in
 from gateway.web.api.for_admins import for_admins
+from gateway.web.api.for_connectors import for_connectors
 from gateway.web.api.for_people import for_people
 from gateway.web.api.openapi import openapi
 from gateway.web.app import starlette_app
@@ -96,6 +103,7 @@ class Stores:
         self.notes = SqlNotes(self.database)
         self.tainted_turns = SqlTaintedTurns(self.database)
         self.sign_ins = SqlSignIns(self.database)
+        self.channel_events = SqlChannelEvents(self.database)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,11 +167,17 @@ class Gateway:
 
 
 def compose(
-    settings: Settings, loggers: Loggers, *, clock: Clock | None = None, local_operator: bool = False
+    settings: Settings,
+    loggers: Loggers,
+    *,
+    clock: Clock | None = None,
+    local_operator: bool = False,
+    environ: Mapping[str, str] | None = None,
 ) -> Gateway:
     """Puts a gateway together; nothing is opened yet. Raises ConfigurationFaults for what can't be used.
 
-    `local_operator` is for the command line on the machine itself, and for nothing that listens.
+    `local_operator` is for the command line on the machine itself, and for nothing that listens. `environ` is where
+    secrets are that the settings name a variable for: the process's own, if it is not given.
     """
     refuse_old_casbin()
     clock = clock or SystemClock()
@@ -182,9 +196,18 @@ def compose(
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
     epochs.when_changed_elsewhere(directory.forget)
     http = httpx2.AsyncClient(follow_redirects=False)
-    ways = ways_in(settings, stores.identities, stores.sign_ins, http, clock, epochs.current)
+    ways = ways_in(
+        settings,
+        stores.identities,
+        stores.sign_ins,
+        http,
+        clock,
+        epochs.current,
+        os.environ if environ is None else environ,
+    )
     own_sign_ins = OwnSignIns(stores.sign_ins, ways.seen, clock, idle=timedelta(minutes=settings.login.idle_minutes))
-    catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins)
+    accounts = channels_in(settings, None)
+    catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins, accounts)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
     buffer = AuditBuffer(
         stores.audit,
@@ -245,11 +268,13 @@ def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str]
         async with gateway.running():
             yield
 
-    endpoints = (*for_people(gateway.catalogue), *for_admins(gateway.catalogue))
+    catalogue = gateway.catalogue
+    turns = ChannelTurns(gateway.pipeline, catalogue.sessions, catalogue.context)
+    endpoints = (*for_people(catalogue), *for_admins(catalogue), *for_connectors(catalogue, turns))
     app = starlette_app(
         endpoints,
         gateway.pipeline,
-        document=openapi(endpoints, gateway.catalogue.tools, VERSION),
+        document=openapi(endpoints, catalogue.tools, VERSION),
         metrics=gateway.metrics,
         who_reads_metrics=gateway.settings.server.metrics,
         readiness=gateway.readiness,
@@ -293,6 +318,7 @@ def _catalogue(
     clock: Clock,
     ways: WaysIn,
     own_sign_ins: OwnSignIns,
+    accounts: ChannelAccounts,
 ) -> Catalogue:
     conversations = Conversations(directory, stores.transcripts, stores.identities, clock)
     instructions = PersonalInstructions(folders)
@@ -314,6 +340,9 @@ def _catalogue(
         people=PeopleOperations(People(stores.identities, clock), tokens, stores.identities),
         policy=PolicyOperations(stores.policies, clock),
         audit=AuditOperations(stores.audit),
+        connectors=ConnectorOperations(
+            accounts, ChannelSessions(directory, stores.transcripts, clock), stores.identities
+        ),
     )
 
 

@@ -19,7 +19,7 @@ from gateway.tools.registry import AnyOperation
 from gateway.turn import Turn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Call:
     """A request before it is known whose it is. `arguments` reads the body, and only for somebody who is known."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from gateway.model import (
@@ -231,6 +232,14 @@ class Sessions(Protocol):
     ) -> SessionFacts | None:
         """Reassigns the whole tree; a new owner who did not take part joins now."""
 
+    async def join(self, tenant: TenantId, root: SessionId, person: ProfileId, now: datetime) -> SessionFacts | None:
+        """One more who takes part; who does already keeps their joining. None where there is no such root."""
+
+    async def leave(
+        self, tenant: TenantId, root: SessionId, people: Collection[ProfileId], heir: ProfileId, now: datetime
+    ) -> SessionFacts | None:
+        """These take part no longer; what one of them owned is `heir`'s. None where there is no such root."""
+
     async def archive(
         self, tenant: TenantId, session: SessionId, now: datetime, *, expected: SessionFacts | None
     ) -> SessionFacts | None:
@@ -405,3 +414,34 @@ class Notes(Protocol):
 
     async def of_path(self, tenant: TenantId, agent: AgentName, path: str) -> Sequence[NoteRecord]:
         """The records of one file, oldest first."""
+
+
+class EventState(StrEnum):
+    """What is known of a channel's event when it comes."""
+
+    TAKEN = "taken"  # it is this caller's to handle now
+    BUSY = "busy"  # somebody is handling it
+    DONE = "done"  # it was handled
+
+
+class ChannelEvents(Protocol):
+    """Which events of a channel were handled: a replayed one does nothing, one that was never finished is handled."""
+
+    async def take(
+        self,
+        tenant: TenantId,
+        channel: str,
+        account: str,
+        event: str,
+        *,
+        now: datetime,
+        lease: timedelta,
+        keep: timedelta,
+    ) -> EventState:
+        """Takes the event for `lease`, unless it is done or taken. What is older than `keep` is forgotten."""
+
+    async def finish(self, tenant: TenantId, channel: str, account: str, event: str) -> None:
+        """It was handled; durable on return."""
+
+    async def release(self, tenant: TenantId, channel: str, account: str, event: str) -> None:
+        """It was not handled: whoever sends it again has it handled."""

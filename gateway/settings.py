@@ -219,6 +219,74 @@ class Proxies(_Group):
     headers: tuple[ProxyHeader, ...] = Field(default=(), description="Headers that are believed by their sender.")
 
 
+class IntrospectionServer(_Group):
+    """A server that is asked about opaque tokens (RFC 7662). The gateway is a client there, with a secret."""
+
+    endpoint: NonEmpty = Field(description="Its introspection endpoint; https, or http on this machine.")
+    issuer: NonEmpty = Field(description="The issuer of its people, as an `iss` would name it.")
+    audience: NonEmpty = Field(description="The `aud` that its answers must name.")
+    client_id: NonEmpty = Field(description="What the server calls the gateway.")
+    client_secret_file: Path | None = Field(
+        default=None, description="A file that holds the client's secret and nothing else. This or `client_secret_env`."
+    )
+    client_secret_env: NonEmpty | None = Field(
+        default=None,
+        validate_default=True,
+        description="The environment variable that holds the client's secret. This or `client_secret_file`.",
+    )
+    client_method: Literal["client_secret_basic", "client_secret_post"] = Field(
+        default="client_secret_basic", description="How the secret is sent: in a header, or in the form."
+    )
+    prefix: str = Field(
+        default="",
+        description="What its tokens begin with. With several servers each needs one, none the beginning of another.",
+    )
+    tenant: NonEmpty | None = Field(default=None, description="The tenant of all its people. This or `tenant_claim`.")
+    tenant_claim: NonEmpty | None = Field(
+        default=None, validate_default=True, description="The claim that names the tenant. This or `tenant`."
+    )
+    trust_email: bool = Field(
+        default=False, description="Whether a verified email of this server may link to a profile."
+    )
+    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
+    scopes: Literal["person", "token"] = Field(
+        default="token",
+        description="What a token may do: all that the person may, or only what its `scope` names.",
+    )
+    groups_claim: NonEmpty = Field(
+        default="groups", description="What lists a person's groups; only read where `roles` names some."
+    )
+    roles: dict[NonEmpty, tuple[NonEmpty, ...]] = Field(
+        default={},
+        description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`.",
+    )
+
+    @field_validator("endpoint", "issuer")
+    @classmethod
+    def _travels_safely(cls, value: str) -> str | None:
+        return _safe_url(value)
+
+    @field_validator("client_secret_env")
+    @classmethod
+    def _one_source_of_the_secret(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if "client_secret_file" in info.data and (info.data["client_secret_file"] is None) == (value is None):
+            raise ValueError("name exactly one of client_secret_file and client_secret_env")
+        if value is not None and value.startswith(PREFIX):
+            raise ValueError(f"must be another name: variables that begin with {PREFIX} are settings")
+        return value
+
+    @field_validator("tenant_claim")
+    @classmethod
+    def _one_source_of_the_tenant(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return _one_source_of_the_tenant(value, info)
+
+
+class Introspection(_Group):
+    """Whose opaque tokens are good, and who is asked about them."""
+
+    servers: tuple[IntrospectionServer, ...] = Field(default=(), description="Servers to ask, one for each issuer.")
+
+
 class LoginIssuer(_Group):
     """An OIDC issuer that people sign in at with a browser; its ID token says who they are."""
 
@@ -323,6 +391,62 @@ class Login(_Group):
         return origin
 
 
+class ConnectorAccount(_Group):
+    """An account on a channel, whose messages a service brings to an agent."""
+
+    channel: NonEmpty = Field(description="The channel: `line`, or what a connector of your own is called.")
+    account: NonEmpty = Field(
+        description="What the account is called here: in paths, links and session keys. No other of the channel has it."
+    )
+    tenant: NonEmpty = Field(description="The organisation whose account it is.")
+    agent: NonEmpty = Field(description="The agent that answers there.")
+    service: NonEmpty = Field(
+        description="The service's profile, `prf_…`, which holds the role `connector` on every agent."
+    )
+    secret_file: Path | None = Field(
+        default=None, description="LINE: a file that holds the channel secret and nothing else. This or `secret_env`."
+    )
+    secret_env: NonEmpty | None = Field(
+        default=None, description="LINE: the environment variable that holds the channel secret."
+    )
+    destination: NonEmpty | None = Field(
+        default=None, description="LINE: the bot's own user id; webhooks for another one are refused."
+    )
+    deliver_to: NonEmpty | None = Field(
+        default=None,
+        description="LINE: where the agent's runtime is told of a message with its context; https, or http on this "
+        "machine.",
+    )
+    deliver_secret_file: Path | None = Field(
+        default=None, description="A file that holds what deliveries are signed with. This or `deliver_secret_env`."
+    )
+    deliver_secret_env: NonEmpty | None = Field(
+        default=None, description="The environment variable that holds what deliveries are signed with."
+    )
+
+    @field_validator("secret_env", "deliver_secret_env")
+    @classmethod
+    def _is_no_setting(cls, value: str | None) -> str | None:
+        if value is not None and value.startswith(PREFIX):
+            raise ValueError(f"must be another name: variables that begin with {PREFIX} are settings")
+        return value
+
+    @field_validator("deliver_to")
+    @classmethod
+    def _travels_safely(cls, value: str | None) -> str | None:
+        if value is not None and not _is_safe_url(value):
+            raise ValueError("must be an https URL without user or fragment; http only for a runtime on this machine")
+        return value
+
+
+class Connectors(_Group):
+    """Channels whose messages come to the gateway (docs/identity/channels.md)."""
+
+    accounts: tuple[ConnectorAccount, ...] = Field(
+        default=(), description="The accounts, each with the one service that may act for it."
+    )
+
+
 class Log(_Group):
     """What the gateway writes about itself, on standard error."""
 
@@ -345,8 +469,10 @@ class Settings(BaseSettings):
     audit: Audit = Audit()
     policy: Policy = Policy()
     oidc: Oidc = Oidc()
+    introspection: Introspection = Introspection()
     login: Login = Login()
     proxies: Proxies = Proxies()
+    connectors: Connectors = Connectors()
     log: Log = Log()
 
     @classmethod
@@ -496,13 +622,15 @@ def _repeated(
 
 def _disagreeing(settings: Settings, environment: Environment) -> Iterator[Fault]:
     """One issuer has one kind of people, whether they come with a token or with a browser."""
-    bearers = {one.issuer: one for one in settings.oidc.issuers}
     for index, one in enumerate(settings.login.issuers):
-        other = bearers.get(one.issuer)
-        for key in ("tenant", "tenant_claim", "trust_email", "provision"):
-            if other is not None and getattr(one, key) != getattr(other, key):
-                field = environment.spell(("login", "issuers", index, key))
-                yield Fault(field=field, rule="agrees", message="oidc.issuers says something else of the same issuer")
+        others: tuple[Issuer | ProxyAssertion, ...] = (*settings.oidc.issuers, *settings.proxies.assertions)
+        for other in others:
+            # An email in a proxy's assertion is worth what the operator says of that proxy.
+            keys = ("tenant", "tenant_claim", "provision", *(("trust_email",) if isinstance(other, Issuer) else ()))
+            for key in keys if other.issuer == one.issuer else ():
+                if getattr(one, key) != getattr(other, key):
+                    field = environment.spell(("login", "issuers", index, key))
+                    yield Fault(field=field, rule="agrees", message="another entry of the same issuer says otherwise")
 
 
 def _named(error: ValidationError, environment: Environment) -> Iterator[Fault]:

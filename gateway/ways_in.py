@@ -14,7 +14,9 @@ from gateway.identity.access_tokens import PREFIX, AccessTokenVerifier, TokenUse
 from gateway.identity.bearer import HEADER, BearerHeader
 from gateway.identity.cookies import PREFIX as COOKIE_PREFIX
 from gateway.identity.credentials import HeaderVerifier, Verifier
-from gateway.identity.issuers import IssuerSettings, Purpose, ScopePolicy
+from gateway.identity.introspection import IntrospectionVerifier
+from gateway.identity.introspection_server import ClientMethod, IntrospectionSettings
+from gateway.identity.issuers import ClaimRules, IssuerSettings, Purpose, ScopePolicy
 from gateway.identity.login import BROWSER, BrowserOrigin, CookieVerifier, NoBearer
 from gateway.identity.login import HEADER as COOKIE_HEADER
 from gateway.identity.oidc import OidcVerifier
@@ -22,6 +24,7 @@ from gateway.identity.providers import SignInIssuer
 from gateway.identity.proxies import Proxies, SignedHeader
 from gateway.identity.proxy_headers import HeaderGuard, TrustedProxy
 from gateway.identity.roles import role_of
+from gateway.identity.secret_sources import read_secret
 from gateway.identity.seen import Seen
 from gateway.identity.turn_keys import KeyFolder, TurnKeys
 from gateway.identity.turn_tokens import HEADER as TURN_HEADER
@@ -29,7 +32,15 @@ from gateway.identity.turn_tokens import PREFIX as TURN_PREFIX
 from gateway.identity.turn_tokens import Origins, TurnTokenHeader, TurnTokens
 from gateway.model import RoleAssignment, TenantId
 from gateway.ports import Clock, Identities, SignIns
-from gateway.settings import Issuer, Login, LoginIssuer, ProxyAssertion, ProxyHeader, Settings
+from gateway.settings import (
+    IntrospectionServer,
+    Issuer,
+    Login,
+    LoginIssuer,
+    ProxyAssertion,
+    ProxyHeader,
+    Settings,
+)
 
 EntryT = TypeVar("EntryT")
 MadeT = TypeVar("MadeT")
@@ -56,6 +67,7 @@ class WaysIn:
     provisioning: frozenset[str]  # issuers whose people get a profile at their first request
     token_use: TokenUse
     oidc: OidcVerifier | None
+    introspection: IntrospectionVerifier | None
     turn_tokens: TurnTokens
     proxies: Proxies
     seen: Seen
@@ -71,6 +83,8 @@ class WaysIn:
         await self.proxies.aclose()
         if self.oidc is not None:
             await self.oidc.aclose()
+        if self.introspection is not None:
+            await self.introspection.aclose()
         if self.login is not None:
             await self.login.aclose()
 
@@ -82,8 +96,10 @@ def ways_in(
     http: httpx2.AsyncClient,
     clock: Clock,
     epochs: Callable[[TenantId], int],
+    environ: Mapping[str, str],
 ) -> WaysIn:
-    """Each way in that is configured. Makes the first key of turn tokens where there is none.
+    """Each way in that is configured. Makes the first key of turn tokens where there is none; `environ` holds the
+    secrets that the settings name a variable for.
 
     Raises ConfigurationFaults for what can't be used, OSError where the state folder can't.
     """
@@ -91,12 +107,16 @@ def ways_in(
     own: dict[str, Verifier] = {PREFIX: AccessTokenVerifier(identities, clock, epochs, use)}
     issuers = _each("oidc.issuers", settings.oidc.issuers, _issuer)
     oidc = OidcVerifier(issuers, http, clock) if issuers else None
+    servers = _each("introspection.servers", settings.introspection.servers, lambda one: _server(one, environ))
+    _check_agreement(issuers, servers)
+    introspection = IntrospectionVerifier(servers, http, clock) if servers else None
     proxies = Proxies(
         _each("proxies.assertions", settings.proxies.assertions, _signed),
         _each("proxies.headers", settings.proxies.headers, _plain),
         issuers=issuers,
         http=http,
         clock=clock,
+        asked=servers,
     )
     folder = KeyFolder(settings.state.folder)
     folder.ensure(clock.now())
@@ -106,7 +126,7 @@ def ways_in(
     own[TURN_PREFIX] = turn_tokens
     own[COOKIE_PREFIX] = NoBearer()
     verifiers: dict[bytes, HeaderVerifier] = {
-        HEADER: BearerHeader(own=own, signed=oidc, opaque=None),
+        HEADER: BearerHeader(own=own, signed=oidc, opaque=introspection),
         TURN_HEADER: TurnTokenHeader(turn_tokens),
         **proxies.verifiers,
     }
@@ -116,11 +136,12 @@ def ways_in(
     return WaysIn(
         verifiers=verifiers,
         provisioning=proxies.provisioning.union(
-            [one.issuer for one in issuers if one.provision],
+            [one.issuer for one in (*issuers, *servers) if one.provision],
             [one.issuer for one in settings.login.issuers if one.provision],
         ),
         token_use=use,
         oidc=oidc,
+        introspection=introspection,
         proxies=proxies,
         turn_tokens=turn_tokens,
         seen=seen,
@@ -210,6 +231,42 @@ def _issuer(one: Issuer) -> IssuerSettings:
         trust_email=one.trust_email,
         provision=one.provision,
         accept_plain_typ=one.accept_plain_typ,
+        scopes=ScopePolicy(one.scopes),
+        groups_claim=one.groups_claim,
+        roles=_roles(one.roles),
+    )
+
+
+def _check_agreement(issuers: Sequence[ClaimRules], servers: Sequence[ClaimRules]) -> None:
+    """One issuer has one kind of people, whichever of its tokens they bring. Raises ConfigurationFaults."""
+    signing = {one.issuer: one for one in issuers}
+    faults = [
+        Fault(
+            field=f"introspection.servers[{index}].{key}",
+            rule="agrees",
+            message="oidc.issuers says something else of the same issuer",
+        )
+        for index, one in enumerate(servers)
+        for key in ("tenant", "tenant_claim", "trust_email", "provision")
+        if one.issuer in signing and getattr(one, key) != getattr(signing[one.issuer], key)
+    ]
+    if faults:
+        raise ConfigurationFaults(faults)
+
+
+def _server(one: IntrospectionServer, environ: Mapping[str, str]) -> IntrospectionSettings:
+    return IntrospectionSettings(
+        endpoint=one.endpoint,
+        issuer=one.issuer,
+        audience=one.audience,
+        client_id=one.client_id,
+        client_secret=read_secret(one.client_secret_file, one.client_secret_env, environ),
+        client_method=ClientMethod(one.client_method),
+        prefix=one.prefix,
+        tenant=TenantId(one.tenant) if one.tenant else None,
+        tenant_claim=one.tenant_claim,
+        trust_email=one.trust_email,
+        provision=one.provision,
         scopes=ScopePolicy(one.scopes),
         groups_claim=one.groups_claim,
         roles=_roles(one.roles),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from gateway.environment import Environment
 from gateway.errors import ConfigurationFaults
-from gateway.settings import Settings, is_loopback, load, refuse_public_demo
+from gateway.settings import NonEmpty, Settings, is_loopback, load, refuse_public_demo
 
 ISSUER = {
     "issuer": "https://login.example.test",
@@ -273,9 +273,10 @@ def test_nothing_turns_authentication_off_and_secrets_are_kept_as_secrets() -> N
     for name, annotation in every_setting(Settings):
         words = set(name.replace(".", "_").split("_"))
         assert not words & {"auth", "authentication", "anonymous", "insecure", "skip", "disable", "disabled", "verify"}
-        if words & {"secret", "password", "token", "key"}:
-            # A setting that only says where a secret is holds none.
-            assert annotation is SecretStr or name.endswith(("secret_file", "secret_env"))
+        if name.endswith(("_file", "_env")):  # where a secret is kept, not the secret
+            assert annotation in (Path | None, NonEmpty | None), name
+        elif words & {"secret", "password", "token", "key"}:
+            assert annotation is SecretStr, name
 
 
 def every_setting(model: type[BaseModel], above: str = "") -> list[tuple[str, Any]]:
@@ -304,3 +305,124 @@ def test_variables_are_a_source_like_any_other() -> None:
 
     assert source.get_field_value(Settings.model_fields["log"], "log") == ({"level": "debug"}, "log", False)
     assert source.get_field_value(Settings.model_fields["server"], "server") == (None, "server", False)
+
+
+LOGIN_ISSUER = {
+    "name": "work",
+    "issuer": "https://login.example.test",
+    "client_id": "gateway",
+    "algorithms": ["RS256"],
+    "tenant": "acme",
+}
+
+
+def login_of(public_url: str | None = "https://gateway.test", **changed: Any) -> dict[str, str]:
+    """The variables of a gateway with one issuer to sign in at; a field that is None is left out."""
+    fields = {name: value for name, value in (LOGIN_ISSUER | changed).items() if value is not None}
+    variables = {"GATEWAY_LOGIN__ISSUERS": json.dumps([fields])}
+    return variables if public_url is None else variables | {"GATEWAY_LOGIN__PUBLIC_URL": public_url}
+
+
+@pytest.mark.parametrize(
+    ("given", "origin"),
+    [
+        ("https://gateway.test", "https://gateway.test"),
+        ("https://gateway.test/", "https://gateway.test"),
+        ("https://gateway.test:8443", "https://gateway.test:8443"),
+        ("http://localhost:8080", "http://localhost:8080"),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("http://[::1]:8080", "http://[::1]:8080"),
+    ],
+)
+def test_browsers_see_the_gateway_at_one_origin(given: str, origin: str) -> None:
+    """Ours: what `Origin` is compared with byte for byte; cookies need https, or this machine."""
+    assert load(None, login_of(given)).login.public_url == origin
+    assert load(None, {}).login.public_url is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        "",
+        "gateway.test",
+        "http://gateway.test",
+        "https://gateway.test/path",
+        "https://gateway.test?x",
+        "https://gateway.test#x",
+        "https://user@gateway.test",
+        "https://Gateway.test",
+        "HTTPS://gateway.test",
+        "https://gateway.test:443",
+        "https://gateway.test:x",
+        "https://caf\xe9.test",
+        "https://",
+        " https://gateway.test",
+    ],
+)
+def test_where_browsers_see_it_has_one_spelling_and_must_be_said(given: str | None) -> None:
+    """Ours: an address that a browser writes otherwise would refuse every write, and one without https every cookie."""
+    field = "login.public_url" if given is None else "GATEWAY_LOGIN__PUBLIC_URL"
+    assert faults_of(None, login_of(given)) == {field: "value_error"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "rule"),
+    [
+        ({"name": "Work"}, "name", "string_pattern_mismatch"),
+        ({"name": "a/b"}, "name", "string_pattern_mismatch"),
+        ({"name": "work\n"}, "name", "string_pattern_mismatch"),
+        ({"name": None}, "name", "missing"),
+        ({"issuer": "http://login.example.test"}, "issuer", "value_error"),
+        ({"client_id": ""}, "client_id", "string_too_short"),
+        ({"algorithms": []}, "algorithms", "too_short"),
+        ({"algorithms": ["HS256"]}, "algorithms[0]", "literal_error"),
+        ({"scopes": ["email"]}, "scopes", "value_error"),
+        ({"client_secret_file": "f", "client_secret_env": "E"}, "client_secret_env", "value_error"),
+        ({"client_secret_env": "GATEWAY_SECRET"}, "client_secret_env", "value_error"),
+        ({"client_secret": "s3cret"}, "client_secret", "extra_forbidden"),
+        ({"tenant_claim": "org"}, "tenant_claim", "value_error"),
+        ({"tenant": None}, "tenant_claim", "value_error"),
+    ],
+)
+def test_an_issuer_to_sign_in_at_is_said_whole(changed: dict[str, Any], field: str, rule: str) -> None:
+    """Style 6: what has no default must be said, and a secret is not in the settings."""
+    assert faults_of(None, login_of(**changed)) == {f"GATEWAY_LOGIN__ISSUERS[0].{field}": rule}
+
+
+def test_each_issuer_to_sign_in_at_is_there_once_under_one_name(tmp_path: Path) -> None:
+    """Two with one name would share their addresses, and two of one issuer their people."""
+    entries = [LOGIN_ISSUER, LOGIN_ISSUER | {"issuer": "https://other.test"}, LOGIN_ISSUER | {"name": "other"}]
+    variables = login_of() | {"GATEWAY_LOGIN__ISSUERS": json.dumps(entries)}
+
+    assert faults_of(None, variables) == {
+        "GATEWAY_LOGIN__ISSUERS[1].name": "unique",
+        "GATEWAY_LOGIN__ISSUERS[2].issuer": "unique",
+    }
+
+
+ASSERTION = {"header": "X-Assertion", "jwks_uri": "https://proxy.test/keys", **ISSUER}
+
+
+@pytest.mark.parametrize(
+    ("table", "other", "changed", "wrong"),
+    [
+        ("GATEWAY_OIDC__ISSUERS", ISSUER, {}, []),
+        ("GATEWAY_OIDC__ISSUERS", ISSUER, {"issuer": "https://other.test", "provision": True}, []),
+        ("GATEWAY_OIDC__ISSUERS", ISSUER, {"provision": True}, ["provision"]),
+        ("GATEWAY_OIDC__ISSUERS", ISSUER, {"trust_email": True}, ["trust_email"]),
+        ("GATEWAY_OIDC__ISSUERS", ISSUER, {"tenant": "globex"}, ["tenant"]),
+        ("GATEWAY_OIDC__ISSUERS", ISSUER, {"tenant": None, "tenant_claim": "org"}, ["tenant", "tenant_claim"]),
+        ("GATEWAY_PROXIES__ASSERTIONS", ASSERTION, {"provision": True, "trust_email": True}, ["provision"]),
+    ],
+)
+def test_one_issuer_has_one_kind_of_people(
+    table: str, other: dict[str, Any], changed: dict[str, Any], wrong: list[str]
+) -> None:
+    """Whoever is let in by one entry is somebody for the other too, so both have to say the same."""
+    variables = login_of(**changed) | {table: json.dumps([other])}
+
+    if wrong:
+        assert faults_of(None, variables) == {f"GATEWAY_LOGIN__ISSUERS[0].{key}": "agrees" for key in wrong}
+    else:
+        assert load(None, variables).login.issuers[0].name == "work"

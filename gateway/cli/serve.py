@@ -23,6 +23,7 @@ from gateway.cli.demo import make_demo, remember_told, tell
 from gateway.cli.failures import refusals
 from gateway.cli.options import Config
 from gateway.cli.running import put_together
+from gateway.cli.whole_answers import WholeAnswers
 from gateway.errors import ConfigurationFaults, Fault, GatewayError, Unavailable
 from gateway.logs import LibraryLines, Loggers, configure
 from gateway.settings import Settings, load, refuse_public_demo
@@ -95,7 +96,7 @@ async def _prepare(gateway: Gateway, listener: socket.socket) -> None:
 def _uvicorn(gateway: Gateway, loggers: Loggers) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(gateway, loggers),
-        http="httptools",
+        http=WholeAnswers,
         ws="none",
         lifespan="off",  # the gateway is running already
         log_config=None,

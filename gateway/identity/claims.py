@@ -16,6 +16,7 @@ from gateway.model import Principal, TenantId
 
 OIDC = Purpose.ACCESS.value
 PROXY_ASSERTION = Purpose.ASSERTION.value
+INTROSPECTION = "introspection"
 _LATEST = 253_402_300_799  # the last second of the year 9999
 _LONGEST_SUBJECT = 255  # OpenID Connect Core section 2
 _OF_ID_TOKENS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
@@ -80,13 +81,14 @@ def _check_purpose(claims: Claims) -> None:
     """Refuses what was signed for another purpose.
 
     An ID token says to a client who signed in; it is no right to call us. Its marks are the hashes and nonce that only
-    it carries (OpenID Connect Core sections 2 and 3.3.2.11), or an issuer's own word (`token_use` of Cognito). Events
-    (RFC 8417) are logout and security tokens. A bound token (`cnf`) may not be taken as a bearer token (RFC 9449
-    section 7.2), and we check no binding.
+    it carries (OpenID Connect Core sections 2 and 3.3.2.11), or an issuer's own word (`token_use` of Cognito and Hydra,
+    which tells refresh tokens too). Events (RFC 8417) are logout and security tokens. A bound token (`cnf`) may not be
+    taken as a bearer token (RFC 9449 section 7.2), and we check no binding.
     """
     if "cnf" in claims:
         raise refused(Reason.SENDER_CONSTRAINED)
-    if "events" in claims or not _OF_ID_TOKENS.isdisjoint(claims) or claims.get("token_use", "access") != "access":
+    use = claims.get("token_use", "access")
+    if "events" in claims or not _OF_ID_TOKENS.isdisjoint(claims) or use not in ("access", "access_token"):
         raise refused(Reason.ID_TOKEN)
 
 

@@ -10,7 +10,7 @@ from gateway.identity.assertions import Assertion
 from gateway.model import Principal, TenantId
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Credentials:
     """The headers of a request and the connection they came over; or that the local operator runs it.
 

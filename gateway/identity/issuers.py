@@ -62,9 +62,8 @@ class ClaimRules:
     scopes: ScopePolicy = ScopePolicy.PERSON
     scope_prefix: str = ""  # "gateway:" reads `gateway:memory` as "memory"
     groups_claim: str = "groups"
-    roles: Mapping[str, tuple[RoleAssignment, ...]] = field(
-        default_factory=dict
-    )  # of a person, by a group's exact name
+    # Of a person, by the exact name of a group that they are in.
+    roles: Mapping[str, tuple[RoleAssignment, ...]] = field(default_factory=dict)
     leeway_s: int = 30
     max_token_length: int = 16_384
 

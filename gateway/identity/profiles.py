@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from gateway.errors import Conflict
 from gateway.identity.access_tokens import LOCAL_ISSUER
 from gateway.identity.assertions import CHANNEL
-from gateway.identity.claims import OIDC, PROXY_ASSERTION
+from gateway.identity.claims import INTROSPECTION, OIDC, PROXY_ASSERTION
 from gateway.identity.proxy_headers import PROXY_HEADER
 from gateway.identity.refusals import NOT_ACTIVE, NOT_ADDED, Reason, refused
 from gateway.identity.roles import GUEST, GUESTHOOD, MEMBERSHIP, PERSON, with_claimed
@@ -21,7 +21,7 @@ Record = Callable[[AuditRecord], Awaitable[None]]
 _Key = tuple[TenantId, str, str]
 _ROUNDS = 3
 # What names somebody by another issuer: they may be new here, and are never one of our own principals.
-_FROM_OUTSIDE = frozenset({OIDC, PROXY_ASSERTION, PROXY_HEADER})
+_FROM_OUTSIDE = frozenset({OIDC, INTROSPECTION, PROXY_ASSERTION, PROXY_HEADER})
 
 
 @dataclass(frozen=True, slots=True)

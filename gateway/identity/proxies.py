@@ -12,7 +12,7 @@ import httpx2
 
 from gateway.errors import ConfigurationFaults, Fault, Unauthenticated
 from gateway.identity.credentials import Credentials, HeaderVerifier, Verifier
-from gateway.identity.issuers import IssuerSettings
+from gateway.identity.issuers import ClaimRules, IssuerSettings
 from gateway.identity.oidc import OidcVerifier
 from gateway.identity.proxy_headers import HeaderGuard, TrustedProxy, UserHeader
 from gateway.identity.same_origin import check_same_origin
@@ -92,13 +92,16 @@ class Proxies:
         issuers: Sequence[IssuerSettings],
         http: httpx2.AsyncClient,
         clock: Clock,
+        asked: Sequence[ClaimRules] = (),
     ) -> None:
-        """`issuers` are those whose bearer tokens are trusted. Raises ConfigurationFaults where two entries could take
-        one credential for two things, or two people for one."""
+        """`issuers` are those whose signed bearer tokens are trusted, `asked` those whose opaque ones are.
+
+        Raises ConfigurationFaults where two entries could take one credential for two things, or two people for one.
+        """
         faults = [
             *_header_faults(signed, plain),
-            *_signed_faults(signed, issuers),
-            *_plain_faults(signed, plain, issuers),
+            *_signed_faults(signed, issuers, asked),
+            *_plain_faults(signed, plain, [*issuers, *asked]),
         ]
         if faults:
             raise ConfigurationFaults(faults)
@@ -149,7 +152,9 @@ def _headers(signed: Sequence[SignedHeader], plain: Sequence[TrustedProxy]) -> I
         yield f"proxies.headers[{index}].header", proxy.header
 
 
-def _signed_faults(signed: Sequence[SignedHeader], issuers: Sequence[IssuerSettings]) -> Iterator[Fault]:
+def _signed_faults(
+    signed: Sequence[SignedHeader], issuers: Sequence[IssuerSettings], asked: Sequence[ClaimRules]
+) -> Iterator[Fault]:
     seen: dict[tuple[str, str], int] = {}
     for index, one in enumerate(signed):
         field = f"proxies.assertions[{index}]"
@@ -157,18 +162,17 @@ def _signed_faults(signed: Sequence[SignedHeader], issuers: Sequence[IssuerSetti
         if seen.setdefault((one.header.lower(), ours.issuer), index) != index:
             message = "an earlier entry has this issuer in this header; name each one once"
             yield Fault(field=f"{field}.issuer", rule="unique", message=message)
-        namesakes = [other for other in issuers if other.issuer == ours.issuer]
-        if any(other.audience == ours.audience for other in namesakes):
+        if any((other.issuer, other.audience) == (ours.issuer, ours.audience) for other in issuers):
             message = "is this issuer's audience in oidc.issuers too; an assertion would pass for a bearer token"
             yield Fault(field=f"{field}.audience", rule="separate", message=message)
-        earlier = [before.issuer for before in signed[:index] if before.issuer.issuer == ours.issuer]
-        if any(other.provision != ours.provision for other in namesakes + earlier):
+        others = [*issuers, *asked, *(before.issuer for before in signed[:index])]
+        if any(other.issuer == ours.issuer and other.provision != ours.provision for other in others):
             message = "must be the same in each entry of this issuer: whoever is new is the same person in all of them"
             yield Fault(field=f"{field}.provision", rule="same", message=message)
 
 
 def _plain_faults(
-    signed: Sequence[SignedHeader], plain: Sequence[TrustedProxy], issuers: Sequence[IssuerSettings]
+    signed: Sequence[SignedHeader], plain: Sequence[TrustedProxy], issuers: Sequence[ClaimRules]
 ) -> Iterator[Fault]:
     taken = {one.issuer for one in issuers} | {one.issuer.issuer for one in signed}
     for index, proxy in enumerate(plain):

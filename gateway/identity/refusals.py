@@ -24,6 +24,7 @@ class Reason(StrEnum):
     TOKEN_UNKNOWN = "token_unknown"
     TOKEN_REVOKED = "token_revoked"
     TOKEN_EXPIRED = "token_expired"
+    TOKEN_INACTIVE = "token_inactive"
     HEADER_MALFORMED = "header_malformed"
     HEADER_NOT_ALLOWED = "header_not_allowed"
     TYPE_NOT_ALLOWED = "type_not_allowed"

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.identity.access_tokens import LOCAL_ISSUER
+from gateway.identity.claims import INTROSPECTION
 from gateway.identity.refusals import Reason, refused
 from gateway.identity.turn_keys import LIFETIME
 from gateway.model import AgentName, Principal, RoleAssignment, SessionId, TenantId, TurnBinding
 
 TURN_TOKEN = "turn_token"  # noqa: S105 - the kind of a credential, not one
-INTROSPECTION = "introspection"
 AUDIENCE = "tools"
 _LEEWAY_S = 60  # between the clocks of two replicas
 

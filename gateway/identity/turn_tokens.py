@@ -16,6 +16,7 @@ from joserfc import jws
 
 from gateway.errors import ToolNotAllowed, Unauthenticated
 from gateway.identity.access_tokens import ACCESS_TOKEN, LOCAL_ISSUER
+from gateway.identity.assertions import WEBHOOK
 from gateway.identity.credentials import Credentials
 from gateway.identity.refusals import Reason, refused
 from gateway.identity.reserved import OPERATOR_ISSUER
@@ -56,7 +57,11 @@ class Origins:
         """`more` are checks by kind of credential, such as sign-ins by their id."""
         self._identities = identities
         self._clock = clock
-        self._checks: dict[str, Check] = {ACCESS_TOKEN: self._access_token, **(more or {})}
+        self._checks: dict[str, Check] = {
+            ACCESS_TOKEN: self._access_token,
+            WEBHOOK: self._service,
+            **(more or {}),
+        }
 
     async def hold(self, claims: TurnClaims) -> bool:
         """Whether every one still does, and the first is still the person's. Raises Unavailable."""
@@ -71,6 +76,11 @@ class Origins:
         kept = await self._identities.tokens(tenant, ProfileId(source.subject))
         good = any(one.id == source.id and self._clock.now() < one.expires_at for one in kept)
         return ProfileId(source.subject) if good else None
+
+    async def _service(self, tenant: TenantId, source: Source) -> ProfileId | None:
+        """A webhook is signed anew each time; what lasts is the service that its account is brought by."""
+        profile = await self._identities.profile(tenant, ProfileId(source.subject))
+        return None if profile is None or profile.merged_into or profile.disabled else profile.id
 
     async def _linked(self, tenant: TenantId, source: Source) -> ProfileId | None:
         if source.issuer == LOCAL_ISSUER:  # one of ours that nobody here knows how to look up

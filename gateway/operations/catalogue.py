@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from gateway.operations.agents import AgentOperations
 from gateway.operations.audit import AuditOperations
+from gateway.operations.connectors import ConnectorOperations
 from gateway.operations.me import MyOperations
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
@@ -28,6 +29,7 @@ class Catalogue:
     people: PeopleOperations
     policy: PolicyOperations
     audit: AuditOperations
+    connectors: ConnectorOperations
 
     def all(self) -> Iterator[AnyOperation]:
         """Every operation, those of the tools too."""

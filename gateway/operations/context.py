@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from gateway.identity.roles import GUEST
 from gateway.identity.turn_tokens import TurnTokens
 from gateway.model import Action, Context
 from gateway.operations import found
@@ -67,7 +68,8 @@ def context_operation(conversations: Conversations, turn_tokens: TurnTokens) -> 
     async def run(permit: Permit[SessionTarget], turn: Turn, arguments: OfSession) -> SessionContext:
         assert turn.context is not None  # noqa: S101 - the stage before has assembled it
         session = permit.target.facts.session.key
-        if not arguments.body.turn_token:
+        # A turn token is bound to a profile, and a guest has none.
+        if not arguments.body.turn_token or permit.requester.profile.kind == GUEST:
             return SessionContext(session, turn.context, turn.state.epoch)
         token, binding, ends = turn_tokens.mint(permit.requester, permit.target.facts, arguments.body.turn.kind)
         turn.trail.noted(permit.decision.id, {"turn": binding.turn})  # what the token's own records are found by

@@ -5,11 +5,12 @@ Each returns its reason code or None; `first_violation` asks them in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gateway.model import Action, Chat, Origin, Question, Relation, Requester, Resource, Whose
 from gateway.policy.targets import (
     PERSONAL_RESOURCES,
+    FunctionTarget,
     MemoryTarget,
     MissingTarget,
     NewSessionTarget,
@@ -30,7 +31,7 @@ Check = Callable[[Requester, Origin, SingleTarget, Question], "str | None"]
 
 def first_violation(requester: Requester, origin: Origin, target: SingleTarget, question: Question) -> str | None:
     """The reason code of the first invariant that the request breaks, or None where it breaks none."""
-    for check in _CHECKS:
+    for check in _CHECKS_OF[type(target)]:
         code = check(requester, origin, target, question)
         if code is not None:
             return code
@@ -128,16 +129,13 @@ def _sandbox(_requester: Requester, origin: Origin, target: SingleTarget, questi
     return "sandboxed_session" if sandbox_excludes(origin.session, question.relation) else None
 
 
-_CHECKS: tuple[Check, ...] = (
-    _other_tenant,
-    _retired_profile,
-    _scope,
-    _elsewhere,
-    _tainted_turn,
-    _missing,
-    _incognito,
-    _longterm_from_group,
-    _personal_of_another,
-    _longterm_has_one_writer,
-    _sandbox,
-)
+_ALWAYS: tuple[Check, ...] = (_other_tenant, _retired_profile, _scope, _elsewhere)
+_FILES: tuple[Check, ...] = (_longterm_from_group, _personal_of_another, _longterm_has_one_writer)
+# In this order for every kind of target, each without the checks that could say nothing of it.
+_CHECKS_OF: Mapping[type[SingleTarget], tuple[Check, ...]] = {
+    MissingTarget: (*_ALWAYS, _tainted_turn, _missing),
+    SessionTarget: (*_ALWAYS, _tainted_turn, _incognito, _sandbox),
+    NewSessionTarget: (*_ALWAYS, _tainted_turn, _sandbox),
+    MemoryTarget: (*_ALWAYS, _tainted_turn, *_FILES),
+    FunctionTarget: (*_ALWAYS, _tainted_turn, *_FILES),
+}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gateway.errors import Invalid, Unavailable
-from gateway.model import Agent, AgentName, TenantId
+from gateway.model import Agent, AgentName, Profile, TenantId
 from gateway.policy.documents import Document, parse
 from gateway.policy.snapshot import Snapshot
 from gateway.ports import Agents, Clock, Identities, Policies, PolicyVersion
@@ -24,7 +24,8 @@ class TenantState:
     snapshot: Snapshot
     agents: Mapping[AgentName, Agent]
     people: int  # unmerged, enabled persons; services don't count
-    functions: dict[Hashable, bool] = field(default_factory=dict, repr=False, compare=False)  # what roles include
+    # What roles include: each answer with the profile that it is of.
+    functions: dict[Hashable, tuple[Profile, bool]] = field(default_factory=dict, repr=False, compare=False)
 
 
 class TenantStates:

@@ -140,10 +140,7 @@ class Conversations:
         permitted and has left since.
         """
         session, person, turn = facts.session, permit.requester.profile, permit.requester.principal.turn
-        if len(content.encode("utf-16-le")) // 2 > MAX_MESSAGE_UNITS:
-            raise Invalid.of("content", "too_long", f"Keep a message within {MAX_MESSAGE_UNITS} characters.")
-        if session.archived_at is not None:
-            raise Conflict(ARCHIVED)
+        check_message(session, content)
         now = self._clock.now()
         draft = MessageDraft(
             id=new_id("msg", now),
@@ -232,3 +229,11 @@ class Conversations:
 
     def _now(self) -> datetime:
         return self._clock.now()
+
+
+def check_message(session: Session, content: str) -> None:
+    """Raises Invalid for a message that is too long, Conflict for one to an archived session."""
+    if len(content.encode("utf-16-le")) // 2 > MAX_MESSAGE_UNITS:
+        raise Invalid.of("content", "too_long", f"Keep a message within {MAX_MESSAGE_UNITS} characters.")
+    if session.archived_at is not None:
+        raise Conflict(ARCHIVED)

@@ -16,8 +16,8 @@ from gateway.policy.targets import MemoryTarget
 from gateway.ports import Clock, Identities
 from gateway.sessions.directory import SessionDirectory
 from gateway.turn import Turn
-from gateway.workspace.bootstrap import Candidate, Part, assemble, candidates, could_be_anywhere, is_copy_of, part
-from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
+from gateway.workspace.bootstrap import Candidate, assemble, candidates, could_be_anywhere, is_copy_of, part
+from gateway.workspace.files import FileText
 from gateway.workspace.folders import AgentFolders
 from gateway.workspace.paths import longterm_path
 from gateway.workspace.problems import FileProblem
@@ -57,10 +57,13 @@ class AssembleContext:
         person = turn.requester.profile
         listed = candidates(None if person.kind == GUEST else person.id, today)  # a guest has no folder
         wanted = {one: self._omission(turn, agent, one, owner) for one in listed}
-        shared = turn.origin.chat is Chat.GROUP
-        workspace = self._folders.of(agent)
-        parts = await self._folders.read(lambda: _read(workspace, wanted, shared))
-        turn.context = assemble(parts)
+        paths = [one.path for one, omission in wanted.items() if omission is None]
+        secret = longterm_path(None) if turn.origin.chat is Chat.GROUP else None
+        found = await self._folders.read(self._folders.of(agent), paths if secret is None else [*paths, secret])
+        hidden = None if secret is None else found[secret]
+        turn.context = assemble(
+            [part(one, omission or _unless_copy(one, found[one.path], hidden)) for one, omission in wanted.items()]
+        )
         return turn
 
     async def _is_owner(self, turn: Turn, session: Session) -> bool:
@@ -109,15 +112,6 @@ def _belongs(kind: Kind | None, candidate: Candidate) -> bool:
 def _target(turn: Turn, agent: Agent, candidate: Candidate) -> MemoryTarget:
     owner = turn.requester.profile.id if candidate.kind in _PERSONAL else None
     return MemoryTarget(turn.tenant, agent.name, RESOURCES[candidate.kind], owner, candidate.path)
-
-
-def _read(workspace: Workspace, wanted: Mapping[Candidate, Omission | None], shared: bool) -> list[Part]:
-    """Every candidate with its text, its problem or its omission; runs in a thread."""
-    allowed = [one.path for one, omission in wanted.items() if omission is None]
-    longterm = longterm_path(None)
-    found = workspace.read_many([*allowed, longterm] if shared else allowed, limit=FILE_LIMIT)
-    secret = found.pop(longterm, None) if shared else None
-    return [part(one, omission or _unless_copy(one, found[one.path], secret)) for one, omission in wanted.items()]
 
 
 def _unless_copy(

@@ -140,14 +140,15 @@ class AuthorizeStage:
     def _includes(self, turn: Turn, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether any agent's rows could ever allow it; remembered with the state that it is true of."""
         profile, functions = turn.requester.profile, turn.state.functions
-        key = (profile.id, profile.aliases, profile.roles, turn.requester.principal.scopes, action, family)
+        # A profile is one object as long as nothing of it changes; comparing all its roles costs more than the rest.
+        key = (id(profile), turn.requester.principal.scopes, action, family)
         known = functions.get(key)
-        if known is None:
+        if known is None or known[0] is not profile:
             if len(functions) >= MOST_FUNCTIONS:
                 functions.clear()
             agents = (ANY_AGENT, *turn.state.agents)
-            known = functions[key] = any(self.could_ever(turn, agent, action, family) for agent in agents)
-        return known
+            known = functions[key] = (profile, any(self.could_ever(turn, agent, action, family) for agent in agents))
+        return known[1]
 
     def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether any row could ever let the requester do `action` on something of `family` on this agent."""
@@ -179,14 +180,14 @@ class AuthorizeStage:
         session: str | None = None,
     ) -> Decision:
         decision = Decision(
-            id=new_id("dec", now),
-            question=question,
-            verdict=verdict,
-            subjects=subjects,
-            target=target[:LONGEST_WORD],  # of what is missing it is what the caller called it
-            session=session,
-            epoch=turn.state.epoch,
-            policy_version=turn.state.snapshot.version,
+            new_id("dec", now),
+            question,
+            verdict,
+            subjects,
+            target[:LONGEST_WORD],  # of what is missing it is what the caller called it
+            turn.state.epoch,
+            turn.state.snapshot.version,
+            session,
         )
         turn.trail.decided(decision)
         self._observe(verdict)
@@ -196,7 +197,7 @@ class AuthorizeStage:
         question = target.question(turn.requester, turn.origin, action)
         subjects = turn.requester.subjects_on(question.agent)
         code = first_violation(turn.requester, turn.origin, target, question)
-        now = self._clock.now()
+        now = turn.at
         verdict = turn.state.snapshot.decide(subjects, question, now) if code is None else Verdict(False, code, None)
         return self._note(turn, question, verdict, subjects, target.name, now, session)
 

@@ -111,20 +111,21 @@ class RecordAudit:
 
     def _access(self, trail: Trail, principal: Principal, effect: str, code: str) -> AuditRecord:
         requester = trail.requester
+        # Both in the order of the record's fields; naming each would cost a third more, three times a request.
         return AuditRecord(
-            at=self._clock.now(),
-            kind="access",
-            tenant=principal.tenant,
-            request=trail.request,
-            surface=trail.surface,
-            operation=trail.operation,
-            effect=effect,
-            code=code,
-            epoch=trail.epoch,
-            profile=requester.profile.id if requester else None,
-            principal=_name_of(principal),
-            agent=trail.agent,
-            session=trail.session,
+            self._clock.now(),
+            "access",
+            principal.tenant,
+            trail.request,
+            trail.surface,
+            trail.operation,
+            effect,
+            code,
+            trail.epoch,
+            requester.profile.id if requester else None,
+            _name_of(principal),
+            trail.agent,
+            trail.session,
             decision=trail.last_decision,
         )
 
@@ -133,29 +134,29 @@ def _decision(trail: Trail, decision: Decision, now: datetime) -> AuditRecord:
     requester, question, verdict = trail.requester, decision.question, decision.verdict
     assert requester is not None  # noqa: S101 - nothing is decided before the requester is known
     return AuditRecord(
-        at=now,
-        kind="decision",
-        tenant=requester.tenant,
-        request=trail.request,
-        surface=trail.surface,
-        operation=trail.operation,
-        effect="allow" if verdict.allowed else "deny",
-        code=verdict.code,
-        epoch=decision.epoch,
-        profile=requester.profile.id,
-        principal=_name_of(requester.principal),
-        agent=question.agent,
-        session=decision.session or trail.session,  # found by the session it is about, wherever it was asked from
-        action=question.action,
-        resource=question.resource,
-        relation=question.relation,
-        whose=question.whose,
-        chat=question.chat,
-        subjects=tuple(sorted(decision.subjects)),
-        target=decision.target,
-        rule=verdict.rule,
-        decision=decision.id,
-        details=trail.details.get(decision.id, {}),
+        now,
+        "decision",
+        requester.tenant,
+        trail.request,
+        trail.surface,
+        trail.operation,
+        "allow" if verdict.allowed else "deny",
+        verdict.code,
+        decision.epoch,
+        requester.profile.id,
+        _name_of(requester.principal),
+        question.agent,
+        decision.session or trail.session,  # found by the session it is about, wherever it was asked from
+        question.action,
+        question.resource,
+        question.relation,
+        question.whose,
+        question.chat,
+        tuple(sorted(decision.subjects)),
+        decision.target,
+        verdict.rule,
+        decision.id,
+        trail.details.get(decision.id, {}),
     )
 
 

@@ -18,8 +18,8 @@ from gateway.tools.excerpts import excerpt
 from gateway.tools.registry import Operation, Tool, tool
 from gateway.turn import Turn
 from gateway.workspace.bootstrap import could_be_anywhere, is_copy_of
-from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
-from gateway.workspace.folders import AgentFolders, from_thread
+from gateway.workspace.files import FileText
+from gateway.workspace.folders import AgentFolders, Found, from_thread
 from gateway.workspace.notes import append_note, check_room, entry_sha256
 from gateway.workspace.paths import daily_path, longterm_path, memory_resource
 from gateway.workspace.problems import FileMissing, FileProblem
@@ -87,7 +87,8 @@ class MemoryTools:
         target = permit.target
         workspace = self._folders.of(turn.state.agents[target.agent])
         secret = longterm_path(None) if turn.origin.chat is Chat.GROUP else None
-        found = await self._folders.read(lambda: _read(workspace, target.path, secret))
+        paths = (target.path,) if secret is None else (target.path, secret)
+        found = _unless_copy(await self._folders.read(workspace, paths), target.path, secret)
         if isinstance(found, FileMissing):
             return _not_found(arguments)
         if isinstance(found, FileProblem):
@@ -142,16 +143,14 @@ def _provenance_of(turn: Turn) -> str:
     return "person" if typed else "agent"
 
 
-def _read(workspace: Workspace, path: str, secret: str | None) -> FileText | FileProblem:
+def _unless_copy(found: Found, path: str, secret: str | None) -> FileText | FileProblem:
     """The file. Where `secret` is named, whatever holds its text is missing: it is the same file under another name.
     Where that can't be read, everything is missing, since any of it could."""
-    if secret is None:
-        return workspace.read_many([path], limit=FILE_LIMIT)[path]
-    found = workspace.read_many([path, secret], limit=FILE_LIMIT)
-    mine, hidden = found[path], found[secret]
-    if isinstance(mine, FileText) and (could_be_anywhere(hidden) or is_copy_of(hidden, mine)):
-        return FileMissing(path)
-    return mine
+    mine = found[path]
+    if secret is None or isinstance(mine, FileProblem):
+        return mine
+    hidden = found[secret]
+    return FileMissing(path) if could_be_anywhere(hidden) or is_copy_of(hidden, mine) else mine
 
 
 def _agent_of(turn: Turn, name: str | None) -> Agent | None:

@@ -19,7 +19,7 @@ from gateway.tools.registry import AnyOperation, Operation, Tool
 from gateway.turn import Turn
 from gateway.workspace.folders import AgentFolders, from_thread
 from gateway.workspace.paths import instructions_path
-from gateway.workspace.personal import INSTRUCTIONS_LIMIT, Instructions, read_instructions, save_instructions
+from gateway.workspace.personal import INSTRUCTIONS_LIMIT, Instructions, instructions_in, save_instructions
 
 FAMILY = (Resource.PERSONAL_INSTRUCTIONS,)
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -96,7 +96,8 @@ class PersonalInstructions:
 
     async def _run_read(self, permit: Permit[MemoryTarget], turn: Turn, _arguments: Reading) -> Instructions:
         workspace = self._folders.of(turn.state.agents[permit.target.agent])
-        return await self._folders.read(lambda: read_instructions(workspace, permit.requester.profile.id))
+        path = instructions_path(permit.requester.profile.id)
+        return instructions_in((await self._folders.read(workspace, (path,)))[path])
 
     async def _tool_read(
         self, permit: Permit[MemoryTarget], turn: Turn, arguments: InstructionsArguments

@@ -61,7 +61,7 @@ class FileText:
         return hashlib.sha256(self.data).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Workspace:
     """One agent's folder, `folder`, directly under its tenant's `root`. Holds no descriptor and caches nothing.
 
@@ -216,17 +216,23 @@ def _read_or_problem(base: int, path: str, limit: int) -> FileText | FileProblem
 
 def _read(base: int, names: tuple[str, ...], path: str, limit: int) -> FileText:
     try:
-        folder = _descend(base, names[:-1])
-        try:
-            file = _open_file(folder, names[-1], path)
-        finally:
-            os.close(folder)
+        file = _open_below(base, names, path)
         try:
             return _load(file, path, limit)
         finally:
             os.close(file)
     except OSError as error:
         raise problem_of(path, error) from error
+
+
+def _open_below(base: int, names: tuple[str, ...], path: str) -> int:
+    if len(names) == 1:
+        return _open_file(base, names[0], path)
+    folder = _descend(base, names[:-1])
+    try:
+        return _open_file(folder, names[-1], path)
+    finally:
+        os.close(folder)
 
 
 def _open_file(folder: int, name: str, path: str) -> int:

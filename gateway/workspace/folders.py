@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from gateway.errors import Unavailable
 from gateway.model import Agent, TenantId
-from gateway.workspace.files import Workspace
+from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
 from gateway.workspace.locks import FileLocks
+from gateway.workspace.problems import FileProblem
 
 ResultT = TypeVar("ResultT")
 
 RECHECK_TIMEOUT_S = 5.0
 
-Reading = tuple[Callable[[], Any], "asyncio.Future[Any]"]  # each future takes what its own work returns
-Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+Found = Mapping[str, FileText | FileProblem]  # by path
+Reading = tuple[Workspace, Collection[str], "asyncio.Future[Found]"]
 
 
 class AgentFolders:
@@ -44,15 +45,19 @@ class AgentFolders:
         """What `work` returns, from a thread of its own: for what may wait, for a lock or the disk."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def read(self, work: Callable[[], ResultT]) -> ResultT:
-        """What `work` returns, from a thread: for short reads that wait for nothing but the disk.
+    async def read(self, workspace: Workspace, paths: Collection[str]) -> Found:
+        """Each path with its text or its problem, as it is on the disk after this was called.
 
-        Reads that come while others run go to the thread together. A hop costs several times what a read does, so
-        this is what lets many turns at once be served; one alone hops at once.
+        Reads that come while others run go to the thread together, and a file that several of them want is opened once:
+        everybody's turn wants the same rules, and a hop costs several times what a read does. One alone hops at once.
+
+        Raises:
+            FileUnavailable, FileUnsafe: the agent's folder itself can't be opened.
+
         """
         loop = asyncio.get_running_loop()
-        found: asyncio.Future[ResultT] = loop.create_future()
-        self._waiting.append((work, found))
+        found: asyncio.Future[Found] = loop.create_future()
+        self._waiting.append((workspace, paths, found))
         if not self._reading:
             self._send(loop)
         return await found
@@ -63,28 +68,38 @@ class AgentFolders:
         self._threads.submit(self._in_thread, loop, readings)
 
     def _in_thread(self, loop: asyncio.AbstractEventLoop, readings: Sequence[Reading]) -> None:
-        outcomes = [_outcome(work, found) for work, found in readings]
-        loop.call_soon_threadsafe(self._deliver, loop, outcomes)
+        # Nothing was opened before this line: whatever was saved before one of the reads was asked for is found.
+        wanted: dict[Workspace, dict[str, None]] = {}
+        for workspace, paths, _ in readings:
+            wanted.setdefault(workspace, {}).update(dict.fromkeys(paths))
+        outcomes = {workspace: _outcome(workspace, paths) for workspace, paths in wanted.items()}
+        loop.call_soon_threadsafe(self._deliver, loop, readings, outcomes)
 
-    def _deliver(self, loop: asyncio.AbstractEventLoop, outcomes: Sequence[Outcome]) -> None:
+    def _deliver(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        readings: Sequence[Reading],
+        outcomes: Mapping[Workspace, Found | BaseException],
+    ) -> None:
         self._reading = False
         if self._waiting:
             self._send(loop)
-        for found, result, error in outcomes:
+        for workspace, paths, found in readings:
             if found.done():  # whoever asked has gone
                 continue
-            if error is None:
-                found.set_result(result)
+            outcome = outcomes[workspace]
+            if isinstance(outcome, BaseException):
+                found.set_exception(outcome)
             else:
-                found.set_exception(error)
+                found.set_result({path: outcome[path] for path in paths})
 
 
-def _outcome(work: Callable[[], Any], found: asyncio.Future[Any]) -> Outcome:
-    """What became of one reading; its failure is its own and must not take the others with it."""
+def _outcome(workspace: Workspace, paths: Iterable[str]) -> Found | BaseException:
+    """What became of one folder's files; its failure is its own and must not take the other folders with it."""
     try:
-        return found, work(), None
+        return workspace.read_many(paths, limit=FILE_LIMIT)
     except BaseException as error:
-        return found, None, error
+        return error
 
 
 def from_thread(check: Callable[[], Awaitable[None]]) -> Callable[[], None]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from gateway.errors import Invalid, PreconditionFailed
 from gateway.model import ProfileId, TenantId
-from gateway.workspace.files import FILE_LIMIT, Workspace
+from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
 from gateway.workspace.locks import FileLocks, file_key
 from gateway.workspace.paths import instructions_path
-from gateway.workspace.problems import FileMissing
+from gateway.workspace.problems import FileMissing, FileProblem
 from gateway.workspace.units import units
 
 INSTRUCTIONS_LIMIT = 4_000  # UTF-16 code units (reference/openclaw-visibility 2.4)
@@ -29,16 +29,22 @@ class Instructions:
 
 
 def read_instructions(workspace: Workspace, profile: ProfileId) -> Instructions:
-    """What the file holds now, also where somebody made it too long for a turn by hand, so that it can be mended.
+    """What the file holds now. Raises FileProblem as `instructions_in`."""
+    path = instructions_path(profile)
+    return instructions_in(workspace.read_many([path], limit=FILE_LIMIT)[path])
+
+
+def instructions_in(found: FileText | FileProblem) -> Instructions:
+    """What the file held, also where somebody made it too long for a turn by hand, so that it can be mended.
 
     Raises:
         FileProblem: there is a file and it can't be used; never shown as an empty one.
 
     """
-    try:
-        found = workspace.read(instructions_path(profile), limit=FILE_LIMIT)
-    except FileMissing:
+    if isinstance(found, FileMissing):
         return Instructions("", None, 0)
+    if isinstance(found, FileProblem):
+        raise found
     return Instructions(found.text, found.sha256, units(found.text))
 
 

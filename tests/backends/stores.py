@@ -12,6 +12,7 @@ from typing import Any
 from gateway import ports
 from gateway.backends.sql.agents import SqlAgents
 from gateway.backends.sql.audit import SqlAudit
+from gateway.backends.sql.channel_events import SqlChannelEvents
 from gateway.backends.sql.checkpoints import audit_key
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
@@ -43,6 +44,7 @@ class Stores:
     policies: ports.Policies
     audit: ports.Audit
     notes: ports.Notes
+    channel_events: ports.ChannelEvents
     sign_ins: ports.SignIns
     tainted_turns: ports.TaintedTurns
     announced: list[tuple[TenantId, int]]
@@ -72,6 +74,7 @@ async def sqlite_stores(folder: Path) -> AsyncIterator[Stores]:
             policies=SqlPolicies(database),
             audit=SqlAudit(database, folder / "checkpoints", audit_key(folder)),
             notes=SqlNotes(database),
+            channel_events=SqlChannelEvents(database),
             sign_ins=SqlSignIns(database),
             tainted_turns=SqlTaintedTurns(database),
             announced=announced,

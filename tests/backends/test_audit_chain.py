@@ -8,7 +8,7 @@ import os
 import signal
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
@@ -17,15 +17,17 @@ import orjson
 import pytest
 
 from gateway.backends.sql.audit import SqlAudit
-from gateway.backends.sql.audit_records import ChainHash
+from gateway.backends.sql.audit_records import INDEXED, ChainHash, indexed
 from gateway.backends.sql.checkpoints import audit_key
 from gateway.backends.sql.database import Database
 from gateway.errors import ConfigurationFaults, Invalid, Unavailable
+from gateway.model import TenantId
 from gateway.ports import AuditFilter
 from tests.backends.stores import ACME, ALICE, BOB, GLOBEX, NOW, Stores, a_record
 
 BOUND_S = 30
 ALL = AuditFilter()
+INITECH = TenantId("initech")
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,24 @@ async def test_a_whole_chain_verifies_and_gives_back_what_went_in(stores: Stores
     assert [one.sequence for one in page.items] == [1, 2, 3]
     reports = [await stores.audit.verify(tenant) for tenant in (ACME, GLOBEX)]
     assert [(one.records, one.faults) for one in reports] == [(3, ()), (1, ())]
+
+
+async def test_records_of_the_first_stores_are_read_beside_those_of_now(chain: Chain) -> None:
+    """Their bodies are objects that name each field, and their hashes cover those bytes."""
+    old = a_record(1, INITECH)
+    body = orjson.dumps(old._asdict())
+    digest = ChainHash(audit_key(chain.folder))
+    columns = ("tenant", "sequence", "hash", "body", *INDEXED)
+    chain.sql(
+        f"INSERT INTO audit ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+        *(INITECH, 1, digest(digest.first(INITECH), body), body, *indexed(old)),
+    )
+    await chain.audit.append([a_record(2, INITECH)])
+
+    page = await chain.audit.read(INITECH, ALL, limit=9, cursor=None, ascending=True)
+
+    assert [one.record for one in page.items] == [old, a_record(2, INITECH)]
+    assert "record 1" not in " | ".join((await chain.audit.verify(INITECH)).faults)
 
 
 async def test_a_record_that_is_hard_to_write_down_is_written_all_the_same(stores: Stores) -> None:
@@ -343,6 +363,6 @@ async def test_records_that_differ_in_one_field_have_other_hashes(chain: Chain) 
     page = await chain.audit.read(ACME, ALL, limit=1, cursor=None)
     (last,) = page.items
     await chain.audit.append([last.record])
-    await chain.audit.append([replace(last.record, rule="line 2")])
+    await chain.audit.append([last.record._replace(rule="line 2")])
     again = await chain.audit.read(ACME, ALL, limit=3, cursor=None)
     assert len({one.hash for one in again.items}) == 3

@@ -433,3 +433,34 @@ async def test_half_a_surrogate_pair_is_refused_and_nothing_is_stored(stores: St
     facts = await stores.sessions.find(ACME, made.id)
     assert facts is not None
     assert facts.session.title is None
+
+
+async def test_one_joins_and_some_leave_whoever_else_does_at_the_same_time(stores: Stores) -> None:
+    """What a channel reports of a chat: joining twice keeps the first, and what a leaver owned is the heir's."""
+    root = a_group("A", BOB)
+    child = a_session("B", parent=root)
+    await stores.sessions.create(root, [BOB])
+    await stores.sessions.create(child, [])
+    first = await stores.transcripts.append(ACME, a_draft(root, "before", 1))
+    assert first is not None
+    joined = await stores.sessions.join(ACME, root.id, ALICE, NOW)
+    await stores.transcripts.append(ACME, a_draft(root, "after", 2))
+    again = await stores.sessions.join(ACME, root.id, ALICE, NOW)
+    assert joined is not None
+    assert again is not None
+    people = {one.profile: one.joined_after for one in again.participants}
+    assert people == {one.profile: one.joined_after for one in joined.participants} == {BOB: 0, ALICE: first.number}
+    assert await _ids(stores, ALICE) == [child.id, root.id]
+
+    await stores.sessions.set_owner(ACME, root.id, ALICE, NOW, expected=None)
+    left = await stores.sessions.leave(ACME, root.id, [ALICE, CAROL], DANA, NOW)
+    assert left is not None
+    assert (left.session.owner, {one.profile for one in left.participants}) == (DANA, {BOB, DANA})
+    assert await _ids(stores, ALICE) == []
+    assert await _ids(stores, DANA) == [child.id, root.id]
+    stayed = await stores.sessions.leave(ACME, root.id, [BOB], DANA, NOW)
+    assert stayed is not None
+    assert [one.profile for one in stayed.participants] == [DANA]
+    for missing in (child.id, SessionId("ses_none")):
+        assert await stores.sessions.join(ACME, missing, ALICE, NOW) is None
+        assert await stores.sessions.leave(ACME, missing, [ALICE], DANA, NOW) is None

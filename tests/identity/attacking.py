@@ -21,6 +21,7 @@ from tests.identity.forging import Forge, Jwt, Turn
 from tests.issuer import AUDIENCE, LocalIssuer, SigningKey, signing_key
 
 CONFIG = Path(__file__).with_name("attacked.toml")
+ISSUERS = ("main", "plain", "other", "cloud")
 CAST = {"alice": "member", "bob": "member", "erin": "admin", "olga": "owner"}
 # Of globex: whatever keeps its people out of acme, it is no policy of their own.
 ANYTHING_GOES = "p, *, *, *, all, any, *, *, allow\n"
@@ -90,9 +91,10 @@ class World:
 async def world(settings: Settings, tmp_path: Path, clock: SettableClock, logs: LogCapture) -> AsyncIterator[World]:
     """Every way in is configured, by `attacked.toml`."""
     with ExitStack() as running:
-        issuers = {name: running.enter_context(LocalIssuer(clock)) for name in ("main", "plain", "other")}
+        issuers = {name: running.enter_context(LocalIssuer(clock)) for name in ISSUERS}
         issuers["plain"].keys = [signing_key(f"plain {one}", one) for one in ("RS256", "ES256", "EdDSA")]
-        issuers["other"].keys = [signing_key("other")]
+        for name in ("other", "cloud"):
+            issuers[name].keys = [signing_key(name)]
         async with house(_configured(settings, tmp_path, issuers), clock, logs.loggers, cast=CAST) as home:
             tenant = await home.gateway.founder.found("globex", policy=ANYTHING_GOES)
             there = House(home.gateway, home.app, tenant)
@@ -113,9 +115,13 @@ async def _furnish(home: House, there: House, issuers: Mapping[str, LocalIssuer]
         ("main", home, "bob"),
         ("main", home, "robot"),
         ("plain", home, "alice"),
+        ("cloud", home, "alice"),
+        ("front", home, "alice"),
+        ("front", home, "bob"),
         ("other", there, "alice"),
     ):
-        identity = Identity(issuer=issuers[issuer].url, subject=subject, profile=house_.id(subject))
+        name = issuers[issuer].url if issuer in issuers else issuer
+        identity = Identity(issuer=name, subject=subject, profile=house_.id(subject))
         await home.gateway.stores.identities.link(house_.tenant, identity, home.gateway.clock.now())
     await home.open("alice")
     await home.open("alice", "group", name="night", participants=[home.id("bob")])

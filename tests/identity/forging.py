@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from tests.issuer import ABSENT, LocalIssuer, SigningKey, encode, sign, sign_with_secret, signing_key, without_absent
 
 TURN = "gwt_"
+# How the proxy `cloud` signs, where another issuer would sign an access token.
+USUAL = {"cloud": ({"typ": "JWT"}, {"aud": "the-app-of-the-proxy", "client_id": ABSENT})}
 _TIME = re.compile(r"now([+-]\d+)?")
 _CORRUPT = re.compile(r"(cut|drop) (\d+)")
 
@@ -90,8 +92,9 @@ class Forge:
         """The token."""
         issuer = self._issuers[spec.issuer]
         key = next(one for one in issuer.keys if spec.kid in (None, one.kid))
-        header = {"alg": key.algorithm, "typ": "at+jwt", "kid": key.kid} | self.fill(spec.header)
-        claims = issuer.claims(self.fill(spec.sub)) | self.fill(spec.claims)
+        usual_header, usual_claims = USUAL.get(spec.issuer, ({}, {}))
+        header = {"alg": key.algorithm, "typ": "at+jwt", "kid": key.kid} | usual_header | self.fill(spec.header)
+        claims = issuer.claims(self.fill(spec.sub)) | usual_claims | self.fill(spec.claims)
         if "jwk" in header:
             header["jwk"] = signing_key("stranger").published()
         text = self._signed(

@@ -378,7 +378,7 @@ async def test_the_intent_of_a_change_names_whom_it_changes_and_to_what(home: Ho
         assert answer.status_code < 300 or "prf_none" in path, (path, answer.text)
         found = [one.record for one in await home.audit(decision=answer.headers["gateway-decision"], kind="decision")]
         assert [one.target for one in found] == [target], path
-        assert found[0].details | details == found[0].details, (path, found[0].details)
+        assert {**found[0].details, **details} == found[0].details, (path, found[0].details)
 
     written = [one.record for one in await home.audit(kind="decision")]
     roles = next(one for one in written if one.operation == "people.roles" and one.target == bob)

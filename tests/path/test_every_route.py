@@ -23,6 +23,7 @@ WORDS = {
     "version": "1",
     "sign_in": "sgn_00000000000000000000000000",
     "issuer": "work",
+    "channel": "line",
 }
 CONTENT = {Resource.SESSION_PRIVATE, Resource.SESSION_SHARED} | {
     resource for resource in Resource if resource.startswith("memory/")

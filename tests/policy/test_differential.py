@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 from collections import Counter
@@ -85,8 +84,8 @@ def random_pair(dice: random.Random, document: Document) -> tuple[frozenset[str]
     if not document.rows or dice.random() < 0.3:
         return subjects, question
     row = dice.choice(document.rows)
-    strange = dice.choice((*dataclasses.fields(Question), None, None, None))
-    kept = {strange.name: getattr(question, strange.name)} if strange else {}
+    strange = dice.choice((*Question._fields, None, None, None))
+    kept = {strange: getattr(question, strange)} if strange else {}
     fitting = Question(
         AgentName(row.agent if row.agent != "*" else question.agent),
         dice.choice([resource for resource in Resource if covers_resource(row.resource, resource)]),
@@ -95,7 +94,7 @@ def random_pair(dice: random.Random, document: Document) -> tuple[frozenset[str]
         Chat(row.chat) if row.chat != "*" else question.chat,
         dice.choice([action for action, words in ACTION_WORDS.items() if row.action in words]),
     )
-    return subjects | {row.subject}, dataclasses.replace(fitting, **kept)
+    return subjects | {row.subject}, fitting._replace(**kept)
 
 
 def documents(seed: str, count: int) -> Iterator[tuple[random.Random, Document]]:

@@ -20,7 +20,7 @@ SECRET = root("secret", "alice", incognito=True)
 BOX = root("box", "alice", sandboxed=True)
 PRIVATE = Origin(session=MINE.session, chat=Chat.PRIVATE, kind=Kind.DIRECT)
 GROUP = Origin(session=TEAM.session, chat=Chat.GROUP, kind=Kind.GROUP)
-TAINTED = replace(PRIVATE, tainted=True)
+TAINTED = PRIVATE._replace(tainted=True)
 BOXED = Origin(session=BOX.session, chat=Chat.PRIVATE, kind=Kind.DIRECT)
 
 
@@ -69,8 +69,8 @@ def _as(**changes: object) -> Requester:
         (ALICE, PRIVATE, _file(Resource.PERSONAL_LONGTERM), Action.GET, "personal_of_another"),
         (ALICE, PRIVATE, FunctionTarget(ACME, Resource.PERSONAL_DAILY, "x"), Action.GET, "personal_of_another"),
         # An incognito session to anybody but itself.
-        (ALICE, replace(PRIVATE, session=SECRET.session), SessionTarget(SECRET), Action.HISTORY, None),
-        (DANA, replace(PRIVATE, session=SECRET.session), SessionTarget(SECRET), Action.ENTER, "incognito_session"),
+        (ALICE, PRIVATE._replace(session=SECRET.session), SessionTarget(SECRET), Action.HISTORY, None),
+        (DANA, PRIVATE._replace(session=SECRET.session), SessionTarget(SECRET), Action.ENTER, "incognito_session"),
         (ALICE, PRIVATE, SessionTarget(SECRET), Action.HISTORY, "incognito_session"),
         (ALICE, OUTSIDE, SessionTarget(SECRET), Action.LIST, "incognito_session"),
         (ALICE, PRIVATE, SessionTarget(SECRET), Action.SEND, "incognito_session"),

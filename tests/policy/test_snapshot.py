@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
@@ -54,8 +53,8 @@ def test_a_verdict_names_the_row_that_decided() -> None:
     assert snapshot_of(ROW).decide(MEMBER, HISTORY, NOW).rule == f"line 1: {ROW}"
     assert both.decide(MEMBER, HISTORY, NOW).rule == f"line 2: {deny}"
     assert answer(both) == "denied_by_row"
-    assert answer(both, replace(HISTORY, action=Action.SEND)) == "allowed"
-    assert both.decide(MEMBER, replace(HISTORY, chat=Chat.GROUP, action=Action.SEND), NOW).rule is None
+    assert answer(both, HISTORY._replace(action=Action.SEND)) == "allowed"
+    assert both.decide(MEMBER, HISTORY._replace(chat=Chat.GROUP, action=Action.SEND), NOW).rule is None
 
 
 def test_one_deny_for_any_role_of_the_requester_holds() -> None:
@@ -69,7 +68,7 @@ def test_one_deny_for_any_role_of_the_requester_holds() -> None:
 
     assert answer(policy, who=frozenset({"role:lead"})) == "allowed"
     assert answer(policy, who=frozenset({"role:lead", "role:leaving"})) == "denied_by_row"
-    assert answer(policy, replace(HISTORY, agent=AgentName("other")), MEMBER | {"role:leaving"}) == "allowed"
+    assert answer(policy, HISTORY._replace(agent=AgentName("other")), MEMBER | {"role:leaving"}) == "allowed"
     assert answer(policy, who=frozenset({"role:stranger"})) == "no_matching_row"
 
 
@@ -84,21 +83,21 @@ def test_visibility_whose_chat_and_resource_follow_the_tables() -> None:
     assert {mode: set(relations) for mode, relations in MODES.items()} == {k: set(v.split()) for k, v in seen.items()}
     for mode, relation in product(seen, Relation):
         policy = snapshot_of(f"p, *, *, *, {mode}, any, *, *, allow")
-        assert policy.decide(MEMBER, replace(HISTORY, relation=relation), NOW).allowed == (
+        assert policy.decide(MEMBER, HISTORY._replace(relation=relation), NOW).allowed == (
             relation in seen[mode].split()
         )
     covered = {"own": "own", "shared": "own shared", "any": "own shared other"}
     assert set(WHOSE) == set(covered)
     for word, whose in product(covered, Whose):
         policy = snapshot_of(f"p, *, *, *, all, {word}, *, *, allow")
-        assert policy.decide(MEMBER, replace(HISTORY, whose=whose), NOW).allowed == (whose in covered[word].split())
+        assert policy.decide(MEMBER, HISTORY._replace(whose=whose), NOW).allowed == (whose in covered[word].split())
     for word, chat in product(("private", "group", "*"), Chat):
         policy = snapshot_of(f"p, *, *, *, all, any, {word}, *, allow")
-        assert policy.decide(MEMBER, replace(HISTORY, chat=chat), NOW).allowed == (word in (chat, "*"))
+        assert policy.decide(MEMBER, HISTORY._replace(chat=chat), NOW).allowed == (word in (chat, "*"))
     for pattern, resource in product(RESOURCES, Resource):
         policy = snapshot_of(f"p, *, *, {pattern}, all, any, *, *, allow")
         expected = pattern == resource or (pattern[-1] == "*" and resource.startswith(pattern[:-1]))
-        assert policy.decide(MEMBER, replace(HISTORY, resource=resource), NOW).allowed == expected
+        assert policy.decide(MEMBER, HISTORY._replace(resource=resource), NOW).allowed == expected
         assert covers_resource(pattern, resource) == expected
 
 
@@ -111,7 +110,7 @@ def test_action_groups_hold_what_the_design_lists_and_a_star_never_means_imperso
     for action in Action:
         allowed = {
             word: snapshot_of(f"p, *, *, *, all, any, *, {word}, allow")
-            .decide(MEMBER, replace(HISTORY, action=action), NOW)
+            .decide(MEMBER, HISTORY._replace(action=action), NOW)
             .allowed
             for word in ("read", "write", "*", "impersonate")
         }
@@ -200,7 +199,7 @@ def test_subjects_and_agents_that_a_document_does_not_name_take_no_memory() -> N
 
     for number in range(20_000):
         who = frozenset({f"user:prf_{number:026d}", f"role:r{number}", "role:member", "*"})
-        question = replace(HISTORY, agent=AgentName(f"agent{number}"))
+        question = HISTORY._replace(agent=AgentName(f"agent{number}"))
         assert policy.decide(who, question, NOW).allowed
         assert not policy.decide(who - {"role:member"}, question, NOW).allowed
 
@@ -233,7 +232,7 @@ def test_casbin_is_asked_on_one_thread_alone() -> None:
 
     def ask_elsewhere() -> None:
         try:
-            policy.decide(MEMBER, replace(HISTORY, action=Action.SEND), NOW)
+            policy.decide(MEMBER, HISTORY._replace(action=Action.SEND), NOW)
         except RuntimeError as error:
             raised.append(error)
 
@@ -242,7 +241,7 @@ def test_casbin_is_asked_on_one_thread_alone() -> None:
     other.join(timeout=5)
 
     assert len(raised) == 1
-    assert answer(policy, replace(HISTORY, action=Action.SEND)) == "allowed"
+    assert answer(policy, HISTORY._replace(action=Action.SEND)) == "allowed"
 
 
 def test_a_snapshot_may_be_made_on_another_thread_than_the_one_that_asks() -> None:
@@ -262,7 +261,7 @@ def test_a_published_version_leaves_the_old_one_as_it_was() -> None:
     new = snapshot_of("p, *, *, *, all, any, *, *, deny")
 
     assert [answer(old), answer(new), answer(old)] == ["allowed", "denied_by_row", "allowed"]
-    assert answer(old, replace(HISTORY, action=Action.SEND)) == "allowed"
+    assert answer(old, HISTORY._replace(action=Action.SEND)) == "allowed"
 
 
 @pytest.mark.parametrize("trap", ["eval(", "!some(where (p.eft == deny))\n"])

@@ -120,3 +120,10 @@ async def lobby(
         made = Lobby(home, server, clock, logs)
         await made.link("alice", "alice")
         yield made
+
+
+@pytest_asyncio.fixture
+async def home(settings: Settings, clock: SettableClock, logs: LogCapture) -> AsyncIterator[House]:
+    """The organisation without a door."""
+    async with house(settings, clock, logs.loggers) as made:
+        yield made

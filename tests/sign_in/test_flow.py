@@ -30,7 +30,7 @@ async def test_somebody_signs_in_does_something_and_signs_out_here_and_at_the_is
     request = lobby.server.asked[0]
     assert (request["code_challenge_method"], request["redirect_uri"]) == ("S256", f"{WHERE}/sign-in/work/callback")
     assert min(len(request[name]) for name in ("state", "nonce", "code_challenge")) >= 20
-    assert list(browser.cookies) == [cookies.COOKIE]
+    assert list(browser.cookies) == [flows.COOKIE, cookies.COOKIE]
     assert all("HttpOnly" in one and "SameSite=lax" in one for one in browser.set_cookies)
 
     me = (await browser.once("/v1/me")).json()
@@ -251,10 +251,8 @@ async def test_two_tabs_may_sign_in_side_by_side(lobby: Lobby) -> None:
     browser = lobby.browser()
     first = await browser.until("/sign-in", "/sign-in/work/callback")
     second = await browser.until("/sign-in?next=/v1/me", "/sign-in/work/callback")
-    value = browser.cookies[flows.COOKIE]
 
     assert (await browser.go(first)).status_code == 200
-    browser.cookies[flows.COOKIE] = value
     assert str((await browser.go(second)).url) == f"{WHERE}/v1/me"
 
 
@@ -417,6 +415,17 @@ async def test_a_page_that_is_not_for_somebody_who_is_not_signed_in(lobby: Lobby
     browser = await lobby.signed_in()
     await lobby.later(3_600)
     assert (await browser.go("/signed-in")).status_code == 401
+
+
+async def test_a_page_says_that_the_store_is_away_and_not_that_nobody_is_signed_in(lobby: Lobby) -> None:
+    """Design section 12: an outage is told as one."""
+    browser = await lobby.signed_in()
+    lobby.clock.advance(6)  # without word from the store
+
+    page = await browser.go("/signed-in")
+    assert (page.status_code, "not possible right now" in page.text) == (503, True)
+    await lobby.later(1)
+    assert (await browser.go("/signed-in")).status_code == 200
 
 
 async def test_the_pages_allow_nothing_but_themselves(lobby: Lobby) -> None:

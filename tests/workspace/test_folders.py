@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from gateway.errors import NotFound, Unavailable
 from gateway.model import Agent
 from gateway.workspace import folders as module
+from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
 from gateway.workspace.folders import AgentFolders, from_thread
 from gateway.workspace.locks import FileLocks
+from gateway.workspace.problems import FileMissing, FileProblem, FileUnavailable
 from tests.cast import ACME, FLIGHT
 
 PATIENCE_S = 5
@@ -34,38 +37,69 @@ def test_an_agent_has_one_workspace_under_its_tenant(folders: AgentFolders) -> N
     assert (folders.of(agent).root, folders.of(agent).folder) == (folders.root / "acme", "desk")
 
 
-async def test_work_runs_off_the_loop_and_its_failure_is_its_own(folders: AgentFolders) -> None:
-    """Reads that come while others run go together; one that fails takes no other with it."""
-    loop_thread = threading.get_ident()
-    begun, go_on = threading.Event(), threading.Event()
+class Opened(Workspace):
+    """A folder that says when it is read, by which thread, and waits to be let go on."""
 
-    def first() -> int:
-        begun.set()
-        assert go_on.wait(PATIENCE_S)
-        return threading.get_ident()
+    reads: ClassVar[list[tuple[int, list[str]]]] = []
+    begun: ClassVar[threading.Event]
+    go_on: ClassVar[threading.Event]
 
-    def fails() -> None:
-        raise NotFound
+    def read_many(self, paths: Iterable[str], *, limit: int = FILE_LIMIT) -> dict[str, FileText | FileProblem]:
+        """As it is, once it may."""
+        Opened.reads.append((threading.get_ident(), list(paths)))
+        Opened.begun.set()
+        assert Opened.go_on.wait(PATIENCE_S)
+        return Workspace.read_many(self, Opened.reads[-1][1], limit=limit)
 
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    """One agent's folder with two files."""
+    Opened.reads, Opened.begun, Opened.go_on = [], threading.Event(), threading.Event()
+    (tmp_path / "acme" / "desk").mkdir(parents=True)
+    workspace = Opened(tmp_path / "acme", "desk")
+    for name in ("A.md", "B.md"):
+        workspace.replace(name, f"first {name}")
+    return workspace
+
+
+async def test_reads_run_off_the_loop_and_those_that_come_meanwhile_go_together(
+    folders: AgentFolders, opened: Opened, tmp_path: Path
+) -> None:
+    """Each file is opened once for all who wait for it, after they asked: what was saved before is found. A folder that
+    can't be opened takes no other with it, nor does somebody who has gone."""
+    gone_folder = Workspace(tmp_path / "acme", "elsewhere")
     async with asyncio.timeout(PATIENCE_S):
-        waiting = asyncio.create_task(folders.read(first))
-        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
-        behind = [asyncio.create_task(folders.read(work)) for work in (lambda: 1, fails, lambda: 2)]
-        gone = asyncio.create_task(folders.read(lambda: 3))
-        failing_and_gone = asyncio.create_task(folders.read(fails))
+        first = asyncio.create_task(folders.read(opened, ["A.md"]))
+        assert await asyncio.to_thread(Opened.begun.wait, PATIENCE_S)
+        wanted = (["A.md"], ["B.md", "A.md"], ["none.md", "B.md"])
+        behind = [asyncio.create_task(folders.read(opened, paths)) for paths in wanted]
+        failing = [asyncio.create_task(folders.read(gone_folder, ["A.md"])) for _ in range(2)]
+        gone = [asyncio.create_task(folders.read(one, ["A.md"])) for one in (opened, gone_folder)]
         await asyncio.sleep(0)
-        for task in (gone, failing_and_gone):
+        for task in gone:
             task.cancel()
-        await asyncio.wait([gone, failing_and_gone])
-        go_on.set()
-        assert await waiting != loop_thread
-        results = await asyncio.gather(*behind, return_exceptions=True)
-        again = await folders.run(threading.get_ident)
+        await asyncio.wait(gone)
+        opened.replace("A.md", "second A.md")
+        Opened.go_on.set()
+        await first
+        found = await asyncio.gather(*behind)
+        failures = await asyncio.gather(*failing, return_exceptions=True)
+        elsewhere = await folders.run(threading.get_ident)
 
-    assert (results[0], results[2]) == (1, 2)
-    assert isinstance(results[1], NotFound)
-    assert gone.cancelled()
-    assert again != loop_thread
+    assert [list(one) for one in found] == [list(paths) for paths in wanted]
+    assert [_text(found[0]["A.md"]), _text(found[1]["A.md"])] == ["second A.md"] * 2
+    assert _text(found[1]["B.md"]) == "first B.md"
+    assert isinstance(found[2]["none.md"], FileMissing)
+    assert [paths for _, paths in Opened.reads] == [["A.md"], ["A.md", "B.md", "none.md"]]
+    assert threading.get_ident() not in {*(thread for thread, _ in Opened.reads), elsewhere}
+    assert [type(one) for one in failures] == [FileUnavailable] * 2
+    assert all(task.cancelled() for task in gone)
+
+
+def _text(found: FileText | FileProblem) -> str:
+    assert isinstance(found, FileText)
+    return found.text
 
 
 async def test_a_thread_can_have_something_looked_up_on_the_loop(

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
 from gateway.errors import GatewayError, Unavailable
 from gateway.model import AuditRecord
 from gateway.ports import Audit, Clock
 
 HOLD_S = 0.05
-_GATHERING = 0.5  # of the hold; what is left is for the write itself
+_GATHERING = 0.8  # of the hold; what is left is for the write itself
 _RETRY_S = 0.1
 _CLOSING_TRIES = 50
-_BATCH = 500
+_BATCH = 2_000  # each batch costs its writer some thirty waits for the interpreter, however long it is
 
 Pause = Callable[[float], Awaitable[None]]
 _REFUSAL = "The audit can't be written right now, and nothing is done without it."
@@ -44,9 +43,10 @@ class _NoObserver:
 _NO_OBSERVER = _NoObserver()
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    record: AuditRecord
+class _Entry(NamedTuple):
+    """The records of one request, which go to the disk together."""
+
+    records: tuple[AuditRecord, ...]
     buffered_at: float
     written: asyncio.Future[None] | None  # of whoever waits for it
 
@@ -78,6 +78,7 @@ class AuditBuffer:
         self._observer = observer
         self._pause = pause
         self._entries: deque[_Entry] = deque()
+        self._waiting = 0  # records in all of them
         self._something = asyncio.Event()
         self._hurry = asyncio.Event()
         self._failing_since: float | None = None
@@ -99,18 +100,18 @@ class AuditBuffer:
         if self._flushing is not None:
             await self._flushing
         if self._entries:
-            raise Unavailable(f"{len(self._entries)} audit records could not be written before the end.")
+            raise Unavailable(f"{self._waiting} audit records could not be written before the end.")
 
     @property
     def healthy(self) -> bool:
         """Whether a request may be served: there is room, and the store has not failed for longer than 50 ms."""
         running = self._flushing is not None and not self._flushing.done() and not self._closing
-        return running and len(self._entries) < self._capacity and not self._failing_too_long()
+        return running and self._waiting < self._capacity and not self._failing_too_long()
 
     @property
     def waiting(self) -> int:
         """How many records are not on the disk yet."""
-        return len(self._entries)
+        return self._waiting
 
     async def record(self, *records: AuditRecord) -> None:
         """Records of reads. Raises Unavailable where they can't be kept; the request must be refused then.
@@ -118,7 +119,7 @@ class AuditBuffer:
         While more come than the disk takes, a read waits for its own like a write: callers slow down and none is
         refused, and no more than a moment's records are ever at risk.
         """
-        if self._reads_wait or len(self._entries) >= self._crowd:
+        if self._reads_wait or self._waiting >= self._crowd:
             await self.record_durably(*records)
         elif records:
             self._add(records, None)
@@ -134,11 +135,10 @@ class AuditBuffer:
         await written
 
     def _add(self, records: tuple[AuditRecord, ...], written: asyncio.Future[None] | None) -> None:
-        if not self.healthy or len(self._entries) + len(records) > self._capacity:
+        if not self.healthy or self._waiting + len(records) > self._capacity:
             raise Unavailable(_REFUSAL)
-        now = self._clock.monotonic()
-        self._entries.extend(_Entry(record, now, None) for record in records[:-1])
-        self._entries.append(_Entry(records[-1], now, written))
+        self._entries.append(_Entry(records, self._clock.monotonic(), written))
+        self._waiting += len(records)
         self._something.set()
 
     def _failing_too_long(self) -> bool:
@@ -163,7 +163,7 @@ class AuditBuffer:
         """Lets records gather, but none longer than the window, and not at all where somebody waits."""
         if self._entries and not self._hurry.is_set():
             left = self._hold_s * _GATHERING - (self._clock.monotonic() - self._entries[0].buffered_at)
-            if left > 0 and len(self._entries) < _BATCH:
+            if left > 0 and self._waiting < _BATCH:
                 await self._pause_or_hurry(left)
         if not self._closing:
             self._hurry.clear()
@@ -177,10 +177,11 @@ class AuditBuffer:
                 wait.cancel()
 
     async def _flush(self) -> bool:
-        batch = [self._entries[place] for place in range(min(_BATCH, len(self._entries)))]
+        batch = self._next_batch()
+        records = [record for entry in batch for record in entry.records]
         begun, written = self._clock.monotonic(), False
         try:
-            await self._audit.append([entry.record for entry in batch])
+            await self._audit.append(records)
             written = True
         except GatewayError:
             return False
@@ -188,7 +189,8 @@ class AuditBuffer:
             if not written:  # whatever it was, nobody is to wait for ever
                 self._fail()
         self._failing_since = None
-        self._observer.flushed(len(batch), self._clock.monotonic() - begun)
+        self._observer.flushed(len(records), self._clock.monotonic() - begun)
+        self._waiting -= len(records)
         for entry in batch:
             self._entries.popleft()
             if entry.written is not None and not entry.written.done():
@@ -197,6 +199,16 @@ class AuditBuffer:
         if any(entry.written is not None for entry in self._entries):
             self._hurry.set()
         return True
+
+    def _next_batch(self) -> list[_Entry]:
+        """The first entries, of `_BATCH` records or few more: a request's are never torn apart."""
+        batch, size = [], 0
+        for entry in self._entries:
+            batch.append(entry)
+            size += len(entry.records)
+            if size >= _BATCH:
+                break
+        return batch
 
     def _fail(self) -> None:
         self._observer.failed()

@@ -91,8 +91,10 @@ class Epochs:
 
     def current(self, tenant: TenantId) -> int:
         """The tenant's epoch. Raises Unavailable where the store has not been heard for five seconds, or not of it."""
-        epoch = self._epochs.get(tenant)
-        if epoch is None or not self.healthy:
+        epoch, heard_at = self._epochs.get(tenant), self._heard_at
+        # `healthy` written out: every request asks several times.
+        stale = heard_at is None or self._clock.monotonic() - heard_at >= self._refuse_after_s
+        if epoch is None or stale:
             raise Unavailable("The gateway has not heard from its store, and does not answer from memory.")
         return epoch
 

@@ -109,7 +109,7 @@ class SqlAudit:
 
     def _incident(self, tenant: TenantId, head: int, connection: Connection) -> str | None:
         """What is wrong with the end of the chain before anything is added, which would hide it."""
-        checkpoint = self._checkpoints.read(tenant)
+        checkpoint = self._checkpoints.look(tenant)
         if checkpoint.found is Found.OTHER_KEY:
             raise Unavailable("The audit was signed with another key. Restore audit.key from the backup.")
         if checkpoint.found is Found.MISSING and head == 0:

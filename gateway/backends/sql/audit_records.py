@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields as fields_of
 from datetime import datetime
 from typing import Any
 
 import orjson
 
-from gateway.backends.sql.tables import to_instant
+from gateway.backends.sql.tables import from_instant, to_instant
 from gateway.model import AuditRecord, TenantId
 
 _BLOCK = 64  # of SHA-256; the key is never longer
@@ -20,24 +19,36 @@ INDEXED = ("at", "kind", "profile", "agent", "session", "action", "effect", "cod
 
 
 def encode(record: AuditRecord) -> tuple[AuditRecord, bytes]:
-    """The record as it is stored, and its JSON, in the order of its fields. The hash covers these very bytes, and they
-    are kept; nobody makes them again.
+    """The record as it is stored, and its JSON: a list of its fields, in their order. The hash covers these very bytes,
+    and they are kept; nobody makes them again.
 
-    Never fails, since a record that can't be written would be lost: half a surrogate pair becomes its escape.
+    A list, since naming 24 fields costs more than everything else that is done to a record. Never fails, since a record
+    that can't be written would be lost: half a surrogate pair becomes its escape.
     """
     try:
-        return record, orjson.dumps(record, option=_OPTIONS, default=repr)
+        return record, _dumped(record)
     except orjson.JSONEncodeError:
-        fields = _printable({field.name: getattr(record, field.name) for field in fields_of(record)})
+        fields = _printable(record._asdict())
         fit = AuditRecord(**fields | {"subjects": tuple(fields["subjects"])})
-        return fit, orjson.dumps(fit, option=_OPTIONS, default=repr)
+        return fit, _dumped(fit)
+
+
+def _dumped(record: AuditRecord) -> bytes:
+    return orjson.dumps([to_instant(record.at), *record[1:]], option=_OPTIONS, default=repr)
 
 
 def decode(body: bytes) -> AuditRecord:
-    """The record. Raises ValueError, TypeError or KeyError for a body that nobody here wrote."""
-    fields: dict[str, Any] = orjson.loads(body)
-    at, subjects = datetime.fromisoformat(fields.pop("at")), tuple(fields.pop("subjects"))
-    return AuditRecord(at=at, subjects=subjects, **fields)
+    """The record. Raises ValueError, TypeError, KeyError or AttributeError for a body that nobody here wrote.
+
+    A body of the first stores is an object, with the names of the fields.
+    """
+    found: Any = orjson.loads(body)
+    if isinstance(found, list):
+        at, *others = found
+        fields = dict(zip(AuditRecord._fields[1 : len(found)], others, strict=True))
+        return AuditRecord(at=from_instant(at), subjects=tuple(fields.pop("subjects")), **fields)
+    at, subjects = datetime.fromisoformat(found.pop("at")), tuple(found.pop("subjects"))
+    return AuditRecord(at=at, subjects=subjects, **found)
 
 
 def indexed(record: AuditRecord) -> tuple[object, ...]:

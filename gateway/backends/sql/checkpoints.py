@@ -41,6 +41,18 @@ class Checkpoint:
     incidents: tuple[str, ...] = ()
 
 
+# Which file it is and when its content was last changed. Renaming it changes neither.
+_Mark = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A checkpoint, and the file that it was read from or written to."""
+
+    mark: _Mark
+    checkpoint: Checkpoint
+
+
 def audit_key(folder: Path) -> bytes:
     """The key of the chain, from `audit.key` in the state folder; made once, readable by its owner alone.
 
@@ -81,7 +93,20 @@ class Checkpoints:
         self._folder = folder
         self._key = key
         self._name_of_key = hmac.digest(key, b"name of the key", "sha256")[:8].hex()
+        self._known: dict[TenantId, _Known] = {}
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def look(self, tenant: TenantId) -> Checkpoint:
+        """What is there, as it was last read or written where nobody has touched the file since. For every append; one
+        who verifies reads the file itself. Raises OSError where it can't be read."""
+        known = self._known.get(tenant)
+        if known is not None and known.mark == _mark(self._path(tenant)):
+            return known.checkpoint
+        mark = _mark(self._path(tenant))
+        checkpoint = self.read(tenant)
+        if mark is not None:
+            self._known[tenant] = _Known(mark, checkpoint)
+        return checkpoint
 
     def read(self, tenant: TenantId) -> Checkpoint:
         """What is there. Raises OSError where the file can't be read."""
@@ -97,7 +122,7 @@ class Checkpoints:
     def advance(self, tenant: TenantId, sequence: int, digest: bytes, incident: str | None = None) -> None:
         """Signs a newer end, never an older one over it; an incident stays in the file for good. Raises OSError."""
         with self._locked(tenant):
-            now = self.read(tenant)
+            now = self.look(tenant)
             if incident is None and now.found is Found.GOOD and now.sequence >= sequence:
                 return
             incidents = now.incidents if incident is None else (*now.incidents, incident)
@@ -125,7 +150,10 @@ class Checkpoints:
         path = self._path(tenant)
         draft = path.with_name(f".{path.name}.draft")  # one writer at a time holds the lock
         _write(draft, orjson.dumps(signed, option=orjson.OPT_INDENT_2))
+        mark = _mark(draft)
         draft.replace(path)
+        if mark is not None:
+            self._known[tenant] = _Known(mark, checkpoint)
 
     def _mac(self, content: dict[str, Any]) -> bytes:
         return hmac.digest(self._key, b"checkpoint" + orjson.dumps(content, option=orjson.OPT_SORT_KEYS), "sha256")
@@ -141,6 +169,14 @@ class Checkpoints:
             yield
         finally:
             os.close(lock)
+
+
+def _mark(path: Path) -> _Mark | None:
+    try:
+        status = path.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -104,6 +104,16 @@ class SqlSessions:
         """Reassigns the whole tree; a new owner who did not take part joins now."""
         return await self._write_as(expected, partial(trees.reassign, tenant, root, owner, now))
 
+    async def join(self, tenant: TenantId, root: SessionId, person: ProfileId, now: datetime) -> SessionFacts | None:
+        """One more who takes part; who does already keeps their joining. None where there is no such root."""
+        return await self._database.write(partial(trees.join, tenant, root, person, now))
+
+    async def leave(
+        self, tenant: TenantId, root: SessionId, people: Collection[ProfileId], heir: ProfileId, now: datetime
+    ) -> SessionFacts | None:
+        """These take part no longer; what one of them owned is `heir`'s. None where there is no such root."""
+        return await self._database.write(partial(trees.leave, tenant, root, people, heir, now))
+
     async def archive(
         self, tenant: TenantId, session: SessionId, now: datetime, *, expected: SessionFacts | None
     ) -> SessionFacts | None:

@@ -383,3 +383,18 @@ tainted_turns = Table(
     Index("tainted_turns_until", "until"),
     sqlite_with_rowid=False,
 )
+
+channel_events = Table(
+    "channel_events",  # of webhooks: what was handled is not handled again
+    metadata,
+    _tenant(),
+    Column("channel", Exact, primary_key=True),
+    Column("account", Exact, primary_key=True),
+    Column("event", Exact, primary_key=True),
+    Column("done", Boolean, nullable=False),
+    Column("taken_until", Instant, nullable=False),
+    Column("until", Instant, nullable=False),
+    _of_tenant(),
+    Index("channel_events_until", "tenant", "until"),
+    sqlite_with_rowid=False,
+)

@@ -98,6 +98,38 @@ def reassign(
     return facts_of(tenant, root, connection)
 
 
+def join(
+    tenant: TenantId, root: SessionId, person: ProfileId, now: datetime, connection: Connection
+) -> SessionFacts | None:
+    """One more who takes part; who does already keeps their joining."""
+    if _owner_of_root(tenant, root, connection) is None:
+        return None
+    if person not in {one.profile for one in participants_of(tenant, root, connection)}:
+        _join(tenant, root, [person], now, connection)
+        _relist(tenant, root, {person}, connection)
+    return facts_of(tenant, root, connection)
+
+
+def leave(  # one argument for each thing that it depends on
+    tenant: TenantId,
+    root: SessionId,
+    people: Collection[ProfileId],
+    heir: ProfileId,
+    now: datetime,
+    connection: Connection,
+) -> SessionFacts | None:
+    """These take part no longer; where one of them owns the tree, it is `heir`'s from now on."""
+    owner = _owner_of_root(tenant, root, connection)
+    if owner is None:
+        return None
+    if owner in people:
+        reassign(tenant, root, heir, now, connection)
+    leaving = (participants.c.tenant == tenant) & (participants.c.root == root) & participants.c.profile.in_(people)
+    connection.execute(participants.delete().where(leaving))
+    _relist(tenant, root, people, connection)
+    return facts_of(tenant, root, connection)
+
+
 def remove(tenant: TenantId, session: SessionId, connection: Connection) -> int:
     """Removes a session and all beneath it; participants, messages and list rows go with them."""
     whole = (sessions.c.tenant == tenant) & sessions.c.id.in_(_beneath(tenant, session))

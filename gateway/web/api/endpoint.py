@@ -53,7 +53,7 @@ class Incoming:
     @property
     def credentials(self) -> Credentials:
         """What the request presents."""
-        client = self._scope["client"]
+        client = self._scope.get("client")
         return Credentials(self._scope["headers"], client[0] if client else None, self._scope["method"])
 
     def header(self, name: bytes) -> str | None:
@@ -118,6 +118,7 @@ class Endpoint:
     read: Reader
     write: Writer
     summary: str
+    then: Callable[[Any, Trail], Awaitable[Any]] | None = None  # what follows as somebody else, through the path again
     choose: Callable[[Any], AnyOperation] | None = None  # which of several, by the arguments
     enters: Callable[[Incoming, Any], Entry | None] | None = None  # the session that it is asked from inside
     body: type[Arguments] | None = None
@@ -177,6 +178,8 @@ class EndpointApp:
                 min_epoch=lambda: _min_epoch(incoming.header(b"gateway-min-epoch")),
             )
             result = await self._pipeline.run(call, trail)
+            if endpoint.then is not None:
+                result = await endpoint.then(result, trail)
             answered = Answered(
                 request_id=trail.request, result=result, requester=trail.requester, decision=trail.last_decision
             )

@@ -24,6 +24,7 @@ from gateway.model import (
     RoleAssignment,
     SessionFacts,
 )
+from gateway.operations.channel_turns import ChannelTurn
 from gateway.operations.context import SessionContext
 from gateway.operations.me import MySignIn
 from gateway.operations.people import NewToken, Person
@@ -324,6 +325,35 @@ def context(made: SessionContext) -> ContextShape:
     return shape
 
 
+class SessionKey(TypedDict):
+    """A session of which the caller may know no more."""
+
+    key: str
+
+
+class ChannelTurnShape(TypedDict):
+    """`POST /v1/connectors/{channel}/turns`."""
+
+    session: SessionShape | SessionKey
+    profile: str | None
+    context: ContextShape
+    turn_token: str | None
+    turn_token_expires_at: str | None
+
+
+def channel_turn(one: ChannelTurn) -> ChannelTurnShape:
+    """A sender's turn; a guest has no profile and no token."""
+    seen: SessionShape | SessionKey = {"key": one.key} if one.session is None else session(one.session)
+    shape = context(one.context)
+    return {
+        "session": seen,
+        "profile": one.profile,
+        "turn_token": shape.pop("turn_token", None),
+        "turn_token_expires_at": shape.pop("turn_token_expires_at", None),
+        "context": shape,
+    }
+
+
 class ToolAnswer(TypedDict):
     """What a tool returned."""
 
@@ -493,7 +523,7 @@ def record(stored: StoredRecord) -> AuditShape:
         "rule": one.rule,
         "epoch": one.epoch,
         "decision": one.decision,
-        "details": one.details,
+        "details": dict(one.details),
         "surface": one.surface,
         "hash": stored.hash,
     }

@@ -93,11 +93,11 @@ class Client:
             raise refused(Reason.ID_TOKEN_MISSING)
         return Tokens(id_token=id_token, access_token=access_token if isinstance(access_token, str) else None)
 
-    async def userinfo(self, access_token: str) -> Mapping[str, Any]:
-        """What the issuer says at its userinfo endpoint; nothing where it has none. Raises as `exchange`."""
+    async def userinfo(self, access_token: str) -> Mapping[str, Any] | None:
+        """What the issuer says at its userinfo endpoint; None where it has none. Raises as `exchange`."""
         provider = await self.issuer.providers.current()
         if provider.userinfo_endpoint is None:
-            return {}
+            return None
         token = {"access_token": access_token, "token_type": "Bearer"}
         try:
             async with asyncio.timeout(_TIMEOUT_S):

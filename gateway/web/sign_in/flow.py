@@ -87,7 +87,9 @@ class SignInFlow:
         if not wanted or tokens.access_token is None:
             return claims
         said = await self.client.userinfo(tokens.access_token)
-        if said and said.get("sub") != claims.get("sub"):
+        if said is None:
+            return claims
+        if said.get("sub") != claims.get("sub"):
             raise refused(Reason.USERINFO_WRONG)  # section 5.3.2: it must be of the same person
         return {**{name: said[name] for name in wanted if name in said}, **claims}
 

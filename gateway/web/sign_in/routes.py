@@ -84,8 +84,7 @@ class Door:
             return self._trouble(request, text_of(error), _begin(flow.client.name))
         answer = self._to(arrival.next)
         _set(answer, cookies.COOKIE, value, self._cookie_lives_s)
-        _clear(answer, flows.COOKIE)
-        return answer
+        return answer  # the flow's cookie stays its ten minutes: another tab may be on its way back
 
     async def _arrival(self, request: Request, flow: SignInFlow) -> Arrival:
         try:
@@ -251,6 +250,7 @@ async def _csrf_token(request: Request) -> str:
 def _signed_out(url: str) -> Response:
     answer = RedirectResponse(url, 303, headers=_PRIVATE)
     _clear(answer, cookies.COOKIE)
+    _clear(answer, flows.COOKIE)
     return answer
 
 
