@@ -91,6 +91,11 @@ async def _loses_every_token(world: World, who: str) -> None:
         await expect(world.home.send(who, "DELETE", f"/v1/me/tokens/{token['id']}"))
 
 
+async def _signs_out_everywhere(world: World, who: str) -> None:
+    for sign_in in (await world.home.get(who, "/v1/me/sign-ins")).json()["items"]:
+        await expect(world.home.send(who, "DELETE", f"/v1/me/sign-ins/{sign_in['id']}"))
+
+
 async def _resets(world: World, who: str) -> None:
     await expect(world.home.post(who, f"/v1/sessions/{world.home.private(who)}/reset"))
 
@@ -108,5 +113,6 @@ _EVENTS: dict[str, Callable[..., Awaitable[None]]] = {
     r"(\w+) is retired": _is_retired,
     r"(\w+) joins": _joins,
     r"(\w+) loses every token": _loses_every_token,
+    r"(\w+) signs out everywhere": _signs_out_everywhere,
     r"(\w+) resets the session": _resets,
 }

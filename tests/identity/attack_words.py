@@ -20,11 +20,13 @@ class Words(BaseModel):
 
 
 class Credential(Words):
-    """What is presented: exactly one of a JWT, a token of ours, or a text as it is."""
+    """What is presented: exactly one of a JWT, something of ours, or a text as it is."""
 
     jwt: Jwt | None = None
     access_token: str | None = None  # whose
     turn: Turn | None = None
+    browser: str | None = None  # the cookie of a browser that this person is signed in with
+    csrf_token: str | None = None  # what a write has to show from the browser that this person signed in with last
     text: str | None = None
     then: list[Change] = []
 

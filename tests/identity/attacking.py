@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2
 
 from gateway.identity.access_tokens import digest, mint
+from gateway.identity.claims import OIDC
+from gateway.identity.cookies import csrf_token
+from gateway.identity.sign_ins import Attempt as SignInAttempt
+from gateway.identity.sign_ins import BrowserSignIns
 from gateway.keys import new_id
-from gateway.model import Identity, ProfileId
+from gateway.model import Identity, Principal, ProfileId
 from gateway.settings import Settings, load
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
@@ -37,6 +42,7 @@ class World:
     clock: SettableClock
     logs: LogCapture
     forge: Forge
+    cookies: dict[str, str] = field(default_factory=dict)  # of the browser that each person signed in with last
 
     async def credential(self, spec: Credential) -> str:
         """The text that is presented."""
@@ -44,6 +50,10 @@ class World:
             text = self.home.secrets[spec.access_token]
         elif spec.turn is not None:
             text = await self._turn_token(spec.turn)
+        elif spec.browser is not None:
+            text = await self._signed_in(spec.browser)
+        elif spec.csrf_token is not None:
+            text = csrf_token(self.cookies[spec.csrf_token])
         elif spec.text is not None:
             text = str(self.forge.fill(spec.text))
         else:
@@ -59,6 +69,29 @@ class World:
         assert answer.status_code == 200, answer.text
         signing = self.home.gateway.ways.turn_tokens._keys.signing()
         return self.forge.turn_token(answer.json()["turn_token"], spec, SigningKey(signing.kid, "EdDSA", signing.key))
+
+    async def _signed_in(self, name: str) -> str:
+        """The cookie of a browser that somebody signed in with at `main`, as `web/sign_in` leaves it."""
+        principal = Principal(
+            tenant=self.home.tenant,
+            issuer=self.issuers["main"].url,
+            subject=name,
+            credential=OIDC,
+            scopes=frozenset({"*"}),
+        )
+        gateway = self.home.gateway
+        desk = BrowserSignIns(
+            gateway.stores.sign_ins,
+            gateway.profiles,
+            self.clock,
+            gateway.buffer.record_durably,
+            gateway.refusals.count,
+            gateway.epochs.current,
+            lasts=timedelta(hours=12),
+        )
+        attempt = SignInAttempt(request="req_test", user_agent="Firefox", cookie=None, id_token=None)
+        self.cookies[name], _ = await desk.sign_in(principal, attempt)
+        return self.cookies[name]
 
     async def attempt(self, attempt: Attempt, sent: list[Sent], credentials: list[str], peer: str) -> httpx2.Response:
         """The request with these credentials at their places."""
