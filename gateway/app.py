@@ -263,6 +263,8 @@ def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str]
     Raises ConfigurationFaults for a client's secret that is not where the settings say: only who serves needs it.
     """
 
+    gateway.ways.check_secrets()
+
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with gateway.running():

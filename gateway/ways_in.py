@@ -24,7 +24,7 @@ from gateway.identity.providers import SignInIssuer
 from gateway.identity.proxies import Proxies, SignedHeader
 from gateway.identity.proxy_headers import HeaderGuard, TrustedProxy
 from gateway.identity.roles import role_of
-from gateway.identity.secret_sources import read_secret
+from gateway.identity.secret_sources import ClientSecret
 from gateway.identity.seen import Seen
 from gateway.identity.turn_keys import KeyFolder, TurnKeys
 from gateway.identity.turn_tokens import HEADER as TURN_HEADER
@@ -77,6 +77,11 @@ class WaysIn:
     def guard(self) -> HeaderGuard | None:
         """What takes a proxy's headers away from everybody else; None where no plain header is believed."""
         return self.proxies.guard
+
+    def check_secrets(self) -> None:
+        """Raises ConfigurationFaults for a secret that is not where the settings say: for who serves, at the start."""
+        if self.introspection is not None:
+            _each("introspection.servers", self.introspection.settings, lambda one: one.client_secret.read())
 
     async def aclose(self) -> None:
         """Ends fetches in flight."""
@@ -260,7 +265,7 @@ def _server(one: IntrospectionServer, environ: Mapping[str, str]) -> Introspecti
         issuer=one.issuer,
         audience=one.audience,
         client_id=one.client_id,
-        client_secret=read_secret(one.client_secret_file, one.client_secret_env, environ),
+        client_secret=ClientSecret(one.client_secret_file, one.client_secret_env, environ),
         client_method=ClientMethod(one.client_method),
         prefix=one.prefix,
         tenant=TenantId(one.tenant) if one.tenant else None,

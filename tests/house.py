@@ -176,7 +176,7 @@ async def house(
 ) -> AsyncIterator[House]:
     """A tenant under the shipped default policy, with the agent `flight` and everybody of `CAST`."""
     durable = settings.model_copy(update={"audit": settings.audit.model_copy(update={"reads": "durable"})})
-    gateway = compose(durable, loggers, clock=clock)
+    gateway = compose(durable, loggers, clock=clock, environ=environ)
     async with gateway.running():
         tenant = await gateway.founder.found(name, policy=shipped("default.csv"))
         made = House(gateway, create_app(gateway, loggers, environ=environ or {}), tenant)

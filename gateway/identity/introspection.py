@@ -79,6 +79,11 @@ class IntrospectionVerifier:
         # One caller who hangs up must not end the question of the others.
         return (await asyncio.shield(question)).worth()
 
+    @property
+    def settings(self) -> tuple[IntrospectionSettings, ...]:
+        """The servers that are asked."""
+        return tuple(server.settings for server in self._servers)
+
     def faults(self) -> Mapping[str, str | None]:
         """Why the last question to each issuer's server had no answer; None where it had."""
         return {server.settings.issuer: server.fault for server in self._servers}

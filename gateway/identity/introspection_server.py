@@ -6,7 +6,7 @@ import asyncio
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 from urllib.parse import quote_plus
@@ -16,6 +16,7 @@ import orjson
 
 from gateway.errors import ConfigurationFaults, Fault, Unavailable
 from gateway.identity.issuers import ClaimRules, claim_faults, is_safe_url
+from gateway.identity.secret_sources import ClientSecret
 
 _AWAY = "The server that issued this token can't be asked about it. Try again in a moment."
 _PREFIX = re.compile(r"[A-Za-z0-9._~+/-]{0,64}", re.ASCII)  # what a bearer token may begin with (RFC 6750 section 2.1)
@@ -35,7 +36,7 @@ class IntrospectionSettings(ClaimRules):
 
     endpoint: str
     client_id: str
-    client_secret: str = field(repr=False)
+    client_secret: ClientSecret
     client_method: ClientMethod = ClientMethod.BASIC
     prefix: str = ""  # what its tokens begin with, so that no other server is asked about them
     timeout_s: float = 5  # for one question, waiting for its turn included
@@ -59,10 +60,8 @@ def _server_faults(settings: IntrospectionSettings) -> Iterator[Fault]:
         yield Fault(field="endpoint", rule="https", message="must be an https URL (http only on this machine)")
     if not is_safe_url(settings.issuer, loopback=True) or "?" in settings.issuer:
         yield Fault(field="issuer", rule="https", message="must be an https URL (http only on this machine)")
-    for name in ("client_id", "client_secret"):
-        value: str = getattr(settings, name)
-        if not value.strip() or not value.isprintable():
-            yield Fault(field=name, rule="required", message="what the gateway is known by at this server")
+    if not settings.client_id.strip() or not settings.client_id.isprintable():
+        yield Fault(field="client_id", rule="required", message="what the gateway is known by at this server")
     if _PREFIX.fullmatch(settings.prefix) is None or _OURS.match(settings.prefix):
         message = "must be at most 64 characters that a token may have, and not the beginning of the gateway's own"
         yield Fault(field="prefix", rule="prefix", message=message)
@@ -93,7 +92,7 @@ class IntrospectionServer:
         try:
             async with asyncio.timeout(self.settings.timeout_s), self._turn:
                 answer = await self._answer(token)
-        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, _BadAnswer) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, _BadAnswer, ConfigurationFaults) as error:
             self.fault = f"{type(error).__name__}: {error}"
             raise Unavailable(_AWAY) from error
         finally:
@@ -107,9 +106,9 @@ class IntrospectionServer:
         # Nothing compressed, so that the limit counts what is read into memory.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if settings.client_method is ClientMethod.BASIC:
-            headers["Authorization"] = _basic(settings)
+            headers["Authorization"] = _basic(settings.client_id, settings.client_secret.read())
         else:
-            form |= {"client_id": settings.client_id, "client_secret": settings.client_secret}
+            form |= {"client_id": settings.client_id, "client_secret": settings.client_secret.read()}
         body = bytearray()
         # A redirect would send the token, and our secret, to wherever it points.
         async with self._http.stream(
@@ -123,9 +122,9 @@ class IntrospectionServer:
         return _object(body)
 
 
-def _basic(settings: IntrospectionSettings) -> str:
+def _basic(client: str, secret: str) -> str:
     """Both are encoded like a form first (RFC 6749 section 2.3.1), so that a colon in them is no separator."""
-    pair = f"{quote_plus(settings.client_id)}:{quote_plus(settings.client_secret)}"
+    pair = f"{quote_plus(client)}:{quote_plus(secret)}"
     return f"Basic {base64.b64encode(pair.encode('ascii')).decode('ascii')}"
 
 

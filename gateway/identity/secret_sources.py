@@ -10,21 +10,39 @@ from gateway.errors import ConfigurationFaults, Fault
 _LONGEST = 4_096
 
 
-def read_secret(file: Path | None, variable: str | None, environ: Mapping[str, str]) -> str:
-    """The secret, without line ends around it.
+class ClientSecret:
+    """A secret that is read when it is first needed, and kept: who lists people on the command line needs none."""
 
-    Raises ConfigurationFaults where it is not there or empty; what it says never holds a part of the secret.
-    """
-    field, where = ("client_secret_file", file) if file is not None else ("client_secret_env", variable)
-    try:
-        text = environ.get(variable or "", "") if file is None else _content(file)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is not text"
-        raise ConfigurationFaults([Fault(field=field, rule="readable", message=f"{where}: {reason}")]) from None
-    secret = text.strip("\r\n")
-    if not secret or len(secret) > _LONGEST:
-        raise ConfigurationFaults([Fault(field=field, rule="secret", message=f"{where} holds no secret")])
-    return secret
+    def __init__(self, file: Path | None, variable: str | None, environ: Mapping[str, str]) -> None:
+        """`file`, or else `variable` of `environ`."""
+        self._file = file
+        self._variable = variable or ""
+        self._environ = environ
+        self._secret: str | None = None
+
+    def read(self) -> str:
+        """The secret, without line ends around it.
+
+        Raises ConfigurationFaults where there is none; what it says never holds a part of one.
+        """
+        if self._secret is None:
+            self._secret = self._found()
+        return self._secret
+
+    def _found(self) -> str:
+        field = "client_secret_env" if self._file is None else "client_secret_file"
+        where = self._variable if self._file is None else self._file
+        try:
+            text = self._environ.get(self._variable, "") if self._file is None else _content(self._file)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "is not text"
+            raise ConfigurationFaults([Fault(field=field, rule="readable", message=f"{where}: {reason}")]) from None
+        secret = text.strip("\r\n")
+        if not secret.strip() or len(secret) > _LONGEST or not secret.isprintable():
+            raise ConfigurationFaults(
+                [Fault(field=field, rule="secret", message=f"{where} holds no secret of one line")]
+            )
+        return secret
 
 
 def _content(file: Path) -> str:

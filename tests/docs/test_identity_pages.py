@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from gateway.app import compose
+from gateway.app import compose, create_app
 from gateway.settings import load
 from tests.conftest import LogCapture
 from tests.docs.pages import ROOT, Block, blocks
 
 FOLDER = ROOT / "docs" / "identity"
 INDEX = ROOT / "docs" / "identity.md"
+_FILE = re.compile(r'client_secret_file = "[^"]+"')  # a reader has the secrets that a page names
+_VARIABLE = re.compile(r'client_secret_env = "([^"]+)"')
 PAGES = sorted(FOLDER.glob("*.md"))
 SETTINGS = [
     pytest.param(block, id=f"{page.name}:{block.line}")
@@ -25,10 +28,14 @@ SETTINGS = [
 @pytest.mark.parametrize("block", SETTINGS)
 def test_a_gateway_starts_with_the_settings_that_a_page_shows(block: Block, tmp_path: Path, logs: LogCapture) -> None:
     """Issue 3: each page has settings that a test runs. A block is a whole file: a reader copies it as it stands."""
-    config = tmp_path / "page.toml"
-    config.write_text(block.text, encoding="utf-8")
+    config, secret = tmp_path / "page.toml", tmp_path / "secret"
+    secret.write_text("a secret\n", encoding="utf-8")
+    config.write_text(_FILE.sub(f'client_secret_file = "{secret}"', block.text), encoding="utf-8")
+    environ = dict.fromkeys(_VARIABLE.findall(block.text), "a secret")
 
-    made = compose(load(config, {"GATEWAY_STATE__FOLDER": str(tmp_path / "state")}), logs.loggers)
+    settings = load(config, {"GATEWAY_STATE__FOLDER": str(tmp_path / "state")})
+    made = compose(settings, logs.loggers, environ=environ)
+    create_app(made, logs.loggers, environ=environ)
 
     assert made.settings != load(None, {"GATEWAY_STATE__FOLDER": str(tmp_path / "state")})  # it sets something
 

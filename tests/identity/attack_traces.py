@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Self
 
-from sqlalchemy import Connection, select
-
-from gateway.backends.sql import tables
 from gateway.ports import AuditFilter, StoredRecord
 from tests.identity.attacking import World
+from tests.state import state_of
 
-_AUDIT = frozenset({"audit"})  # the one table that a refusal may write to
-_SEEN = re.compile(r"last_\w+_at|seen_at")  # columns that say when somebody was here
 _NEWEST = 50  # records of the audit: more than one request and what came right before it
 
 
@@ -41,11 +35,11 @@ class Traces:
         """From here on is what the attack did."""
         world.home.gateway.refusals.flush()
         records = {one.hash for one in await _newest(world)}
-        return cls(world, len(world.logs.lines), records, await _state(world))
+        return cls(world, len(world.logs.lines), records, await state_of(world.home))
 
     async def unchanged(self) -> bool:
         """Whether no row and no file is another than before."""
-        return await _state(self._world) == self._state
+        return await state_of(self._world.home) == self._state
 
     async def told(self) -> Told:
         """What was written down since then."""
@@ -67,22 +61,3 @@ async def _newest(world: World) -> list[StoredRecord]:
         for one in (world.home, world.there)
     ]
     return [one for page in pages for one in page.items]
-
-
-async def _state(world: World) -> dict[str, Any]:
-    """Every row of every table but the audit, and every file of every workspace."""
-    files = [path for path in world.home.gateway.folders.root.rglob("*") if path.is_file()]
-    return {
-        "files": {str(path): sha256(path.read_bytes()).hexdigest() for path in files},
-        "rows": await world.home.gateway.stores.database.read(_rows),
-    }
-
-
-def _rows(connection: Connection) -> dict[str, list[str]]:
-    return {
-        table.name: sorted(
-            map(repr, connection.execute(select(*(one for one in table.columns if not _SEEN.fullmatch(one.name)))))
-        )
-        for table in tables.metadata.sorted_tables
-        if table.name not in _AUDIT
-    }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigurationFaults
-from gateway.identity.secret_sources import read_secret
+from gateway.identity.secret_sources import ClientSecret
 
 
 def test_a_secret_is_what_the_file_or_the_variable_holds(tmp_path: Path) -> None:
@@ -15,13 +15,22 @@ def test_a_secret_is_what_the_file_or_the_variable_holds(tmp_path: Path) -> None
     file = tmp_path / "secret"
     file.write_bytes(b" pass phrase \r\n")
 
-    assert read_secret(file, None, {}) == " pass phrase "
-    assert read_secret(None, "ACME_SECRET", {"ACME_SECRET": "s3cret\n"}) == "s3cret"
+    of_file, of_variable = ClientSecret(file, None, {}), ClientSecret(None, "ACME_SECRET", {"ACME_SECRET": "s3cret\n"})
+    assert (of_file.read(), of_variable.read()) == (" pass phrase ", "s3cret")
+    file.unlink()
+    assert of_file.read() == " pass phrase "  # read once
+    assert "s3cret" not in repr(of_variable)
 
 
 @pytest.mark.parametrize(
     ("content", "rule"),
-    [(None, "readable"), (b"\xff\xfe4711", "readable"), (b"\n", "secret"), (b"4711" * 1_025, "secret")],
+    [
+        (None, "readable"),
+        (b"\xff\xfe4711", "readable"),
+        (b"\n", "secret"),
+        (b"47\n11", "secret"),
+        (b"4711" * 1_025, "secret"),
+    ],
 )
 def test_a_secret_that_is_not_there_refuses_the_start(tmp_path: Path, content: bytes | None, rule: str) -> None:
     """Fail closed: an empty secret would be sent, and no server should take it."""
@@ -30,7 +39,7 @@ def test_a_secret_that_is_not_there_refuses_the_start(tmp_path: Path, content: b
         file.write_bytes(content)
 
     with pytest.raises(ConfigurationFaults) as caught:
-        read_secret(file, None, {})
+        ClientSecret(file, None, {}).read()
 
     assert [(one.field, one.rule) for one in caught.value.faults] == [("client_secret_file", rule)]
     assert "4711" not in str(caught.value)
@@ -41,7 +50,7 @@ def test_a_secret_that_is_not_there_refuses_the_start(tmp_path: Path, content: b
 def test_a_variable_that_is_not_set_refuses_the_start(environ: dict[str, str]) -> None:
     """The same, by the variable's name."""
     with pytest.raises(ConfigurationFaults) as caught:
-        read_secret(None, "ACME_SECRET", environ)
+        ClientSecret(None, "ACME_SECRET", environ).read()
 
     assert [(one.field, one.rule) for one in caught.value.faults] == [("client_secret_env", "secret")]
     assert "ACME_SECRET" in str(caught.value)

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from gateway.app import compose
+from gateway.app import compose, create_app
 from gateway.errors import ConfigurationFaults
 from gateway.model import Identity
 from gateway.settings import Settings, load
@@ -60,12 +60,9 @@ async def home(
     clock: SettableClock,
     logs: LogCapture,
     server: LocalIntrospector,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[House]:
     """A house whose alice has an account at the server."""
-    for name, value in ENVIRON.items():
-        monkeypatch.setenv(name, value)
-    async with house(asking(settings, tmp_path, server), clock, logs.loggers) as made:
+    async with house(asking(settings, tmp_path, server), clock, logs.loggers, environ=ENVIRON) as made:
         identity = Identity(issuer=server.url, subject="alice", profile=made.id("alice"))
         await made.gateway.stores.identities.link(made.tenant, identity, clock.now())
         yield made
@@ -157,7 +154,7 @@ async def test_what_the_settings_say_of_servers_is_checked_before_the_start(
     def faults(more: str = "", environ: dict[str, str] = ENVIRON, head: str = "") -> list[tuple[str, str]]:
         try:
             ours = asking(settings, tmp_path, server, more, head)
-            compose(ours, logs.loggers, clock=clock, environ=environ)
+            create_app(compose(ours, logs.loggers, clock=clock, environ=environ), logs.loggers)
         except ConfigurationFaults as error:
             return [(fault.field, fault.rule) for fault in error.faults]
         return []
@@ -177,6 +174,8 @@ async def test_what_the_settings_say_of_servers_is_checked_before_the_start(
     )
     assert faults(head=assertion) == []
     assert faults(head=assertion + "provision = true\n") == [("proxies.assertions[0].provision", "same")]
+    # Only who serves needs the secret: the command line of the machine starts without it.
+    assert compose(asking(settings, tmp_path, server), logs.loggers, clock=clock, environ={}).ways.introspection
     assert faults(environ={}) == [(f"{where}.client_secret_env", "secret")]
     assert faults('x = ["owner"]') == [(f"{where}.roles.x", "by_hand")]
     second: dict[str, Any] = {

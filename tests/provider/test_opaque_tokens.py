@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
 from gateway.model import Identity
@@ -25,10 +24,8 @@ async def asking(
     tmp_path: Path,
     running_clock: RunningClock,
     logs: LogCapture,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[House]:
     """The organisation, as a client of the provider that may ask about tokens."""
-    monkeypatch.setenv("INTROSPECTION_SECRET", provider.secret)
     text = f"""
         [[introspection.servers]]
         endpoint = "{provider.url}/token/introspection"
@@ -43,7 +40,8 @@ async def asking(
         [introspection.servers.roles]
         flight-leads = ["supervisor@flight"]
     """
-    async with house(configured(tmp_path, settings, text), running_clock, logs.loggers) as made:
+    ours, environ = configured(tmp_path, settings, text), {"INTROSPECTION_SECRET": provider.secret}
+    async with house(ours, running_clock, logs.loggers, environ=environ) as made:
         await made.add("robot", "member", kind="service")
         for name in ("bob", "robot"):
             identity = Identity(issuer=provider.url, subject=name, profile=made.id(name))
