@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -621,16 +621,30 @@ def _repeated(
 
 
 def _disagreeing(settings: Settings, environment: Environment) -> Iterator[Fault]:
-    """One issuer has one kind of people, whether they come with a token or with a browser."""
+    """One issuer has one kind of people, whether they come with a token of either kind or with a browser."""
+    others: list[Issuer | ProxyAssertion | LoginIssuer] = [*settings.oidc.issuers, *settings.proxies.assertions]
     for index, one in enumerate(settings.login.issuers):
-        others: tuple[Issuer | ProxyAssertion, ...] = (*settings.oidc.issuers, *settings.proxies.assertions)
-        for other in others:
-            # An email in a proxy's assertion is worth what the operator says of that proxy.
-            keys = ("tenant", "tenant_claim", "provision", *(("trust_email",) if isinstance(other, Issuer) else ()))
-            for key in keys if other.issuer == one.issuer else ():
-                if getattr(one, key) != getattr(other, key):
-                    field = environment.spell(("login", "issuers", index, key))
-                    yield Fault(field=field, rule="agrees", message="another entry of the same issuer says otherwise")
+        yield from _differences(one, others, ("login", "issuers", index), environment)
+    others += settings.login.issuers
+    for index, server in enumerate(settings.introspection.servers):
+        yield from _differences(server, others, ("introspection", "servers", index), environment)
+
+
+def _differences(
+    one: LoginIssuer | IntrospectionServer,
+    others: Sequence[Issuer | ProxyAssertion | LoginIssuer],
+    where: Location,
+    environment: Environment,
+) -> Iterator[Fault]:
+    found: dict[str, None] = {}
+    for other in others:
+        # An email in a proxy's assertion is worth what the operator says of that proxy.
+        emails = () if isinstance(other, ProxyAssertion) else ("trust_email",)
+        keys = ("tenant", "tenant_claim", "provision", *emails) if other.issuer == one.issuer else ()
+        found |= dict.fromkeys(key for key in keys if getattr(one, key) != getattr(other, key))
+    for key in found:
+        message = "another entry of the same issuer says otherwise"
+        yield Fault(field=environment.spell((*where, key)), rule="agrees", message=message)
 
 
 def _named(error: ValidationError, environment: Environment) -> Iterator[Fault]:

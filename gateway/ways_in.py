@@ -16,7 +16,7 @@ from gateway.identity.cookies import PREFIX as COOKIE_PREFIX
 from gateway.identity.credentials import HeaderVerifier, Verifier
 from gateway.identity.introspection import IntrospectionVerifier
 from gateway.identity.introspection_server import ClientMethod, IntrospectionSettings
-from gateway.identity.issuers import ClaimRules, IssuerSettings, Purpose, ScopePolicy
+from gateway.identity.issuers import IssuerSettings, Purpose, ScopePolicy
 from gateway.identity.login import BROWSER, BrowserOrigin, CookieVerifier, NoBearer
 from gateway.identity.login import HEADER as COOKIE_HEADER
 from gateway.identity.oidc import OidcVerifier
@@ -113,7 +113,6 @@ def ways_in(
     issuers = _each("oidc.issuers", settings.oidc.issuers, _issuer)
     oidc = OidcVerifier(issuers, http, clock) if issuers else None
     servers = _each("introspection.servers", settings.introspection.servers, lambda one: _server(one, environ))
-    _check_agreement(issuers, servers)
     introspection = IntrospectionVerifier(servers, http, clock) if servers else None
     proxies = Proxies(
         _each("proxies.assertions", settings.proxies.assertions, _signed),
@@ -240,23 +239,6 @@ def _issuer(one: Issuer) -> IssuerSettings:
         groups_claim=one.groups_claim,
         roles=_roles(one.roles),
     )
-
-
-def _check_agreement(issuers: Sequence[ClaimRules], servers: Sequence[ClaimRules]) -> None:
-    """One issuer has one kind of people, whichever of its tokens they bring. Raises ConfigurationFaults."""
-    signing = {one.issuer: one for one in issuers}
-    faults = [
-        Fault(
-            field=f"introspection.servers[{index}].{key}",
-            rule="agrees",
-            message="oidc.issuers says something else of the same issuer",
-        )
-        for index, one in enumerate(servers)
-        for key in ("tenant", "tenant_claim", "trust_email", "provision")
-        if one.issuer in signing and getattr(one, key) != getattr(signing[one.issuer], key)
-    ]
-    if faults:
-        raise ConfigurationFaults(faults)
 
 
 def _server(one: IntrospectionServer, environ: Mapping[str, str]) -> IntrospectionSettings:

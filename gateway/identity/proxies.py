@@ -100,7 +100,7 @@ class Proxies:
         """
         faults = [
             *_header_faults(signed, plain),
-            *_signed_faults(signed, issuers, asked),
+            *_signed_faults(signed, issuers),
             *_plain_faults(signed, plain, [*issuers, *asked]),
         ]
         if faults:
@@ -152,9 +152,7 @@ def _headers(signed: Sequence[SignedHeader], plain: Sequence[TrustedProxy]) -> I
         yield f"proxies.headers[{index}].header", proxy.header
 
 
-def _signed_faults(
-    signed: Sequence[SignedHeader], issuers: Sequence[IssuerSettings], asked: Sequence[ClaimRules]
-) -> Iterator[Fault]:
+def _signed_faults(signed: Sequence[SignedHeader], issuers: Sequence[IssuerSettings]) -> Iterator[Fault]:
     seen: dict[tuple[str, str], int] = {}
     for index, one in enumerate(signed):
         field = f"proxies.assertions[{index}]"
@@ -165,7 +163,7 @@ def _signed_faults(
         if any((other.issuer, other.audience) == (ours.issuer, ours.audience) for other in issuers):
             message = "is this issuer's audience in oidc.issuers too; an assertion would pass for a bearer token"
             yield Fault(field=f"{field}.audience", rule="separate", message=message)
-        others = [*issuers, *asked, *(before.issuer for before in signed[:index])]
+        others = [*issuers, *(before.issuer for before in signed[:index])]
         if any(other.issuer == ours.issuer and other.provision != ours.provision for other in others):
             message = "must be the same in each entry of this issuer: whoever is new is the same person in all of them"
             yield Fault(field=f"{field}.provision", rule="same", message=message)

@@ -165,6 +165,14 @@ async def test_what_the_settings_say_of_servers_is_checked_before_the_start(
     assert faults() == []
     assert faults(head=issuer + 'tenant = "acme"\n') == []
     assert faults(head=issuer + 'tenant = "acme"\nprovision = true\n') == [(f"{where}.provision", "agrees")]
+    browser = (
+        f'[login]\npublic_url = "http://localhost:8080"\n[[login.issuers]]\nname = "id"\nissuer = "{server.url}"\n'
+        'client_id = "g"\nalgorithms = ["ES256"]\ntenant = "acme"\n'
+    )
+    assert faults(head=browser) == []
+    assert faults(head=browser + "trust_email = true\n") == [(f"{where}.trust_email", "agrees")]
+    both = issuer + 'tenant = "acme"\ntrust_email = true\n' + browser + "trust_email = true\n"
+    assert faults(head=both) == [(f"{where}.trust_email", "agrees")]  # once, though two entries say otherwise
     header = '[[proxies.headers]]\nheader = "X-Forwarded-User"\nnetworks = ["192.0.2.1/32"]\ntenant = "acme"\n'
     assert faults(head=header + 'issuer = "proxy"\n') == []
     assert faults(head=header + f'issuer = "{server.url}"\n') == [("proxies.headers[0].issuer", "unique")]
@@ -173,7 +181,7 @@ async def test_what_the_settings_say_of_servers_is_checked_before_the_start(
         'algorithms = ["ES256"]\ntenant = "acme"\n'
     )
     assert faults(head=assertion) == []
-    assert faults(head=assertion + "provision = true\n") == [("proxies.assertions[0].provision", "same")]
+    assert faults(head=assertion + "provision = true\n") == [(f"{where}.provision", "agrees")]
     # Only who serves needs the secret: the command line of the machine starts without it.
     assert compose(asking(settings, tmp_path, server), logs.loggers, clock=clock, environ={}).ways.introspection
     assert faults(environ={}) == [(f"{where}.client_secret_env", "secret")]
