@@ -44,8 +44,8 @@ async def test_where_there_are_several_a_person_chooses(
 
         assert page.status_code == 200
         assert re.findall(r'href="([^"]*)">([^<]*)<', page.text) == [
-            ("/sign-in/work?next=/v1/me", "Sign in at work &amp; co"),
-            ("/sign-in/partners?next=/v1/me", "Sign in at &lt;b&gt;&amp;partners &amp; co"),
+            (f"{WHERE}/sign-in/work?next=/v1/me", "Sign in at work &amp; co"),
+            (f"{WHERE}/sign-in/partners?next=/v1/me", "Sign in at &lt;b&gt;&amp;partners &amp; co"),
         ]
         answer = await browser.go("/sign-in/partners?next=/v1/me")
         assert (answer.json()["profile"]["name"], another.shown) == ("bob", ["none"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -304,7 +305,12 @@ async def test_an_account_that_is_nobody_here_is_told_so_and_is_in_the_audit(lob
         page = await lobby.browser().go("/sign-in")
         assert page.status_code == 403
         assert account not in page.text
+        assert "prompt" not in lobby.server.asked[-1]
 
+    # Whoever is signed in there with the wrong account gets a way to use another one.
+    again = re.findall(r'href="([^"]*)">Use another account<', page.text)
+    await lobby.browser().until(unescape(again[0]), "/sign-in/work/callback")
+    assert lobby.server.asked[-1]["prompt"] == "login"
     records = [one.record for one in await lobby.home.audit(kind="access") if one.record.surface == "browser"]
     assert [(one.operation, one.effect, one.code) for one in records] == [
         ("sign_in", "deny", reason) for reason in table.values()

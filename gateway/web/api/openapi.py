@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
+from gateway.identity.cookies import COOKIE
 from gateway.tools.arguments import Arguments
 from gateway.tools.registry import Registry
 from gateway.web.api.endpoint import Endpoint, NoQuery, Query
@@ -54,11 +55,20 @@ def openapi(endpoints: Iterable[Endpoint], tools: Registry, version: str) -> dic
     return {
         "openapi": "3.1.0",
         "info": {"title": "Agent memory gateway", "version": version},
-        "security": [{"bearer": []}],
+        "security": [{"bearer": []}, {"browser": [], "page": []}],
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "browser": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "Of GET /sign-in."},
+                "page": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "X-CSRF-Token",
+                    "description": "`credential.csrf_token` of GET /v1/me; for whatever is not a GET or HEAD.",
+                },
+            },
         },
     }
 

@@ -66,10 +66,13 @@ class Client:
         self._scope = " ".join(scopes)
         self._callback = f"{public_url}/sign-in/{name}/callback"
 
-    async def authorization(self) -> Authorization:
-        """A fresh authorization request (RFC 6749 section 4.1.1) with PKCE (RFC 7636). Raises Unavailable."""
+    async def authorization(self, *, another_account: bool) -> Authorization:
+        """A fresh authorization request (RFC 6749 section 4.1.1) with PKCE (RFC 7636). Raises Unavailable.
+
+        `another_account`: the issuer is to ask who it is, also of somebody who is signed in there (`prompt=login`).
+        """
         app = self._app(await self.issuer.providers.current())
-        made = await app.create_authorization_url(self._callback)
+        made = await app.create_authorization_url(self._callback, **({"prompt": "login"} if another_account else {}))
         return Authorization(
             url=made["url"], state=made["state"], nonce=made["nonce"], code_verifier=made["code_verifier"]
         )

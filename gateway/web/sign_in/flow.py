@@ -44,9 +44,9 @@ class SignInFlow:
         self._flows = flows
         self._clock = clock
 
-    async def begin(self, browser: str, following: str) -> str:
+    async def begin(self, browser: str, following: str, *, another_account: bool) -> str:
         """Where to send the browser."""
-        made: Authorization = await self.client.authorization()
+        made: Authorization = await self.client.authorization(another_account=another_account)
         flow = Flow(issuer=self.client.name, nonce=made.nonce, code_verifier=made.code_verifier, next=following)
         self._flows.begin(made.state, browser, flow)
         return made.url

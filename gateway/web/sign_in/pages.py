@@ -30,15 +30,18 @@ class Choice:
 class Pages:
     """The pages of signing in."""
 
-    def __init__(self) -> None:
+    def __init__(self, public_url: str) -> None:
+        """`public_url` is where browsers see us; a sign-in that began at another address would not come back there."""
         self._templates = Environment(
             loader=FileSystemLoader(_TEMPLATES, encoding="utf-8"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
+            auto_reload=False,  # they change with the program alone
         )
         style = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
         # Ours alone and without "</", so it may stand in the page as it is; the policy allows exactly these bytes.
+        self._templates.globals["home"] = public_url
         self._templates.globals["style"] = Markup(style)  # noqa: S704 - a file of this package
         self._style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
 

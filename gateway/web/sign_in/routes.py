@@ -24,7 +24,7 @@ from gateway.web.sign_in import flows
 from gateway.web.sign_in.flow import Answer, Arrival, SignInFlow
 from gateway.web.sign_in.pages import Choice, Pages
 from gateway.web.sign_in.paths import AFTER_SIGN_IN, on_this_origin
-from gateway.web.sign_in.texts import NOT_OURS, NOT_SIGNED_IN, Text, text_of
+from gateway.web.sign_in.texts import ANOTHER_ACCOUNT, NOT_OURS, NOT_SIGNED_IN, Text, text_of
 
 _MOST_FIELDS = 20
 _PRIVATE = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
@@ -51,7 +51,7 @@ class Door:
         self._who_am_i = who_am_i
         self._public_url = public_url
         self._cookie_lives_s = cookie_lives_s
-        self._pages = Pages()
+        self._pages = Pages(public_url)
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -67,7 +67,7 @@ class Door:
         flow, following = self._flow(request), _next(request)
         try:
             browser = flows.browser_of(_cookie(request, flows.COOKIE))
-            url = await flow.begin(browser, following)
+            url = await flow.begin(browser, following, another_account="another_account" in request.query_params)
         except GatewayError as error:
             return self._trouble(request, text_of(error), _begin(flow.client.name, following))
         answer = RedirectResponse(url, 302, headers=_PRIVATE)
@@ -81,7 +81,10 @@ class Door:
             arrival = await self._arrival(request, flow)
             value, _ = await self._sign_ins.sign_in(arrival.principal, _attempt(request, arrival))
         except GatewayError as error:
-            return self._trouble(request, text_of(error), _begin(flow.client.name))
+            text = text_of(error)
+            # Whoever is signed in at the issuer would come back here at once, as the same account.
+            other = "&another_account" if text.link == ANOTHER_ACCOUNT else ""
+            return self._trouble(request, text, f"{_begin(flow.client.name)}{other}")
         answer = self._to(arrival.next)
         _set(answer, cookies.COOKIE, value, self._cookie_lives_s)
         return answer  # the flow's cookie stays its ten minutes: another tab may be on its way back

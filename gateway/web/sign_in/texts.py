@@ -19,6 +19,7 @@ class Text:
     link: str = "Start again"  # what the way on is called
 
 
+ANOTHER_ACCOUNT = "Use another account"
 NOT_SIGNED_IN = Text(401, "You are not signed in", "This browser is not signed in here, or no longer.", "Sign in")
 NOT_OURS = Text(
     403,
@@ -39,8 +40,11 @@ _NOT_HERE = Text(
     "You have no access here yet",
     "Your account is known to your identity provider, but it is not among this organisation's people. Ask an admin to "
     "add you.",
+    ANOTHER_ACCOUNT,
 )
-_NOT_ACTIVE = Text(403, "Your access is switched off", "Your profile here is not active. Ask an admin about it.")
+_NOT_ACTIVE = Text(
+    403, "Your access is switched off", "Your profile here is not active. Ask an admin about it.", ANOTHER_ACCOUNT
+)
 _NOT_TRUE = Text(
     502,
     "The sign-in could not be checked",
