@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from gateway.backends.sql import tables
 from gateway.backends.sql.tenants import raise_epoch
 from tests.identity.attacking import Again, World, expect
+from tests.introspector import JSON
 from tests.issuer import DISCOVERY, KEYS, Answer, signing_key
 
 
@@ -50,6 +51,27 @@ async def _is_another_issuer(world: World, issuer: str) -> None:
 async def _comes_in(world: World, who: str, issuer: str) -> None:
     token = {"Authorization": f"Bearer {world.issuers[issuer].mint(who)}"}
     await expect(world.home.get(None, "/v1/me", headers=token))
+
+
+async def _answers(world: World, what: str) -> None:
+    """Instead of what the server knows of opaque tokens."""
+    world.opaque.answer = {
+        "an error": Answer(b'{"error":"server_error"}', status=500, headers=JSON),
+        "that it does not know us": Answer(b'{"error":"invalid_client"}', status=401, headers=JSON),
+        "a page": Answer(b"<p>Hello</p>", headers={"Content-Type": "text/html"}),
+        "nothing": Answer(b"", headers=JSON),
+        "a redirect": Answer(b"", status=307, headers={"Location": world.issuers["other"].url}),
+        "true to everything": Answer(b'{"active":true}', headers=JSON),
+    }[what]
+
+
+async def _takes_back(world: World) -> None:
+    for token in list(world.opaque.tokens):
+        world.opaque.revoke(token)
+
+
+async def _server_is_gone(world: World) -> None:
+    world.opaque.go_down()
 
 
 async def _goes_down(world: World, issuer: str) -> None:
@@ -106,6 +128,9 @@ _EVENTS: dict[str, Callable[..., Awaitable[None]]] = {
     r"(\w+) publishes its key twice": _publishes_twice,
     r"(\w+) is discovered as another issuer": _is_another_issuer,
     r"(\w+) comes in with a token of (\w+)": _comes_in,
+    r"the server of opaque tokens answers (.+)": _answers,
+    r"the server of opaque tokens takes every one back": _takes_back,
+    r"the server of opaque tokens is gone": _server_is_gone,
     r"(\w+) goes down": _goes_down,
     r"(\d+) seconds pass": _pass,
     r"(\w+) is disabled": _is_disabled,

@@ -19,12 +19,21 @@ class Words(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Opaque(Words):
+    """A token that its server is asked about, and what the server says of it; `known` is whether it gave it out."""
+
+    sub: str = "alice"
+    says: dict[str, Any] = {}
+    known: bool = True
+
+
 class Credential(Words):
     """What is presented: exactly one of a JWT, something of ours, or a text as it is."""
 
     jwt: Jwt | None = None
     access_token: str | None = None  # whose
     turn: Turn | None = None
+    opaque: Opaque | None = None
     browser: str | None = None  # the cookie of a browser that this person is signed in with
     csrf_token: str | None = None  # what a write has to show from the browser that this person signed in with last
     text: str | None = None
@@ -60,6 +69,7 @@ class Row(Words):
     bearer: Jwt | str | None = None  # a JWT, or a text, as the one Authorization header
     access_token: str | None = None  # a person's, as the one Authorization header
     turn: Turn | None = None  # a turn token, as the one Authorization header
+    opaque: Opaque | None = None  # an opaque token, as the one Authorization header
     then: list[Change] = []  # what happens to that token
     send: list[Sent] = []
     peer: str = "127.0.0.1"
@@ -78,6 +88,8 @@ class Row(Words):
             credential: dict[str, Any] = {"access_token": self.access_token, "then": self.then}
         elif self.turn is not None:
             credential = {"turn": self.turn, "then": self.then}
+        elif self.opaque is not None:
+            credential = {"opaque": self.opaque, "then": self.then}
         elif isinstance(self.bearer, str):
             credential = {"text": self.bearer}
         elif self.bearer is not None:
@@ -93,6 +105,7 @@ class Way(Words):
 
     send: list[Sent]
     peer: str = "127.0.0.1"
+    attempt: str = "remember"
 
 
 class Table(Words):

@@ -7,6 +7,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from secrets import token_urlsafe
 
 import httpx2
 
@@ -18,15 +19,20 @@ from gateway.identity.sign_ins import BrowserSignIns
 from gateway.keys import new_id
 from gateway.model import Identity, Principal, ProfileId
 from gateway.settings import Settings, load
+from tests.cast import profile_id
+from tests.channels import SECRETS as CHANNEL_SECRETS
+from tests.channels import add_service, link
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 from tests.house import WHERE, House, house
-from tests.identity.attack_words import Attempt, Credential, Sent
+from tests.identity.attack_words import Attempt, Credential, Opaque, Sent
 from tests.identity.forging import Forge, Jwt, Turn
+from tests.introspector import SECRET, LocalIntrospector
 from tests.issuer import AUDIENCE, LocalIssuer, SigningKey, signing_key
 
 CONFIG = Path(__file__).with_name("attacked.toml")
 ISSUERS = ("main", "plain", "other", "cloud")
+CONNECTORS = ("line", "sales")
 CAST = {"alice": "member", "bob": "member", "erin": "admin", "olga": "owner"}
 # Of globex: whatever keeps its people out of acme, it is no policy of their own.
 ANYTHING_GOES = "p, *, *, *, all, any, *, *, allow\n"
@@ -42,6 +48,7 @@ class World:
     clock: SettableClock
     logs: LogCapture
     forge: Forge
+    opaque: LocalIntrospector
     cookies: dict[str, str] = field(default_factory=dict)  # of the browser that each person signed in with last
 
     async def credential(self, spec: Credential) -> str:
@@ -50,6 +57,8 @@ class World:
             text = self.home.secrets[spec.access_token]
         elif spec.turn is not None:
             text = await self._turn_token(spec.turn)
+        elif spec.opaque is not None:
+            text = self._opaque_token(spec.opaque)
         elif spec.browser is not None:
             text = await self._signed_in(spec.browser)
         elif spec.csrf_token is not None:
@@ -69,6 +78,11 @@ class World:
         assert answer.status_code == 200, answer.text
         signing = self.home.gateway.ways.turn_tokens._keys.signing()
         return self.forge.turn_token(answer.json()["turn_token"], spec, SigningKey(signing.kid, "EdDSA", signing.key))
+
+    def _opaque_token(self, spec: Opaque) -> str:
+        """Another one each time: what was once said of a token is remembered."""
+        token = f"opq_{len(self.opaque.tokens)}_{token_urlsafe(16)}"
+        return self.opaque.issue(token, spec.sub, **self.forge.fill(spec.says)) if spec.known else token
 
     async def _signed_in(self, name: str) -> str:
         """The cookie of a browser that somebody signed in with at `main`, as `web/sign_in` leaves it."""
@@ -128,19 +142,24 @@ async def world(settings: Settings, tmp_path: Path, clock: SettableClock, logs: 
         issuers["plain"].keys = [signing_key(f"plain {one}", one) for one in ("RS256", "ES256", "EdDSA")]
         for name in ("other", "cloud"):
             issuers[name].keys = [signing_key(name)]
-        async with house(_configured(settings, tmp_path, issuers), clock, logs.loggers, cast=CAST) as home:
+        opaque = running.enter_context(LocalIntrospector(clock))
+        ours = _configured(settings, tmp_path, issuers, opaque)
+        async with house(ours, clock, logs.loggers, cast=CAST) as home:
             tenant = await home.gateway.founder.found("globex", policy=ANYTHING_GOES)
             there = House(home.gateway, home.app, tenant)
-            await _furnish(home, there, issuers)
+            await _furnish(home, there, issuers, opaque)
             words = dict(_words(home, there, issuers))
             token = (await home.get("alice", "/v1/me/tokens")).json()["items"][0]
             words["the id of alice's access token"] = token["id"]
-            yield World(home, there, issuers, clock, logs, Forge(issuers, words))
+            yield World(home, there, issuers, clock, logs, Forge(issuers, words), opaque)
 
 
-async def _furnish(home: House, there: House, issuers: Mapping[str, LocalIssuer]) -> None:
+async def _furnish(home: House, there: House, issuers: Mapping[str, LocalIssuer], opaque: LocalIntrospector) -> None:
     await home.add("robot", "member", kind="service")
     await home.add("frank", "member", "admin")
+    for connector in CONNECTORS:
+        await add_service(home, connector, "connector")
+    home.secrets["line for sessions alone"] = await home.token("line", scopes=["session", "memory"])
     await there.add_agent("flight")
     await there.add("alice", "owner")
     for issuer, house_, subject in (
@@ -152,10 +171,13 @@ async def _furnish(home: House, there: House, issuers: Mapping[str, LocalIssuer]
         ("front", home, "alice"),
         ("front", home, "bob"),
         ("other", there, "alice"),
+        (opaque.url, home, "alice"),
+        (opaque.url, home, "robot"),
     ):
         name = issuers[issuer].url if issuer in issuers else issuer
         identity = Identity(issuer=name, subject=subject, profile=house_.id(subject))
         await home.gateway.stores.identities.link(house_.tenant, identity, home.gateway.clock.now())
+    await link(home, "alice", "U1")
     await home.open("alice")
     await home.open("alice", "group", name="night", participants=[home.id("bob")])
     await home.open("bob")
@@ -177,8 +199,15 @@ def _words(home: House, there: House, issuers: Mapping[str, LocalIssuer]) -> Ite
     yield "the hash of alice's access token", digest(home.secrets["alice"]).hex()
 
 
-def _configured(settings: Settings, tmp_path: Path, issuers: Mapping[str, LocalIssuer]) -> Settings:
-    text = CONFIG.read_text(encoding="utf-8").replace("{audience}", AUDIENCE)
+def _configured(
+    settings: Settings, tmp_path: Path, issuers: Mapping[str, LocalIssuer], opaque: LocalIntrospector
+) -> Settings:
+    for name, secret in {"introspection": SECRET, **CHANNEL_SECRETS}.items():
+        (tmp_path / f"{name}.secret").write_text(secret, encoding="utf-8")
+    words = {"audience": AUDIENCE, "opaque": opaque.url, "folder": str(tmp_path)}
+    text = CONFIG.read_text(encoding="utf-8")
+    for word, meaning in (words | {one: profile_id(one) for one in CONNECTORS}).items():
+        text = text.replace(f"{{{word}}}", meaning)
     for name, issuer in issuers.items():
         text = text.replace(f"{{{name}}}", issuer.url)
     config = tmp_path / "attacked.toml"
