@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from gateway.cli import agents, audit, context, people, policy, serve, sessions, tenants, tokens
+from gateway.cli import agents, audit, context, keys, people, policy, serve, sessions, tenants, tokens
 from gateway.cli.doctor import command as doctor
 
-_NOUNS = (tenants, agents, people, tokens, sessions, policy, audit)
+_NOUNS = (tenants, agents, people, tokens, sessions, policy, audit, keys)
 
 
 def build() -> typer.Typer:

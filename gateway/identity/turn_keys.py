@@ -45,6 +45,10 @@ class TurnKey:
     key: OKPKey
     until: datetime | None
 
+    def verifies(self, now: datetime) -> bool:
+        """Whether a token that it signed may still be good."""
+        return self.until is None or now < self.until
+
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
@@ -75,32 +79,31 @@ class KeyFolder:
 
     def ensure(self, now: datetime) -> None:
         """Makes the first key where there is none; of two starts one makes it."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._locked():
             if not self.names():
                 self._make(now)
 
     def rotate(self, now: datetime, *, at_once: bool = False) -> Rotation:
         """A new key, which signs from now on. Older ones are dropped once the last token that they signed has ended;
-        `at_once` drops them all, and with them every turn token that is out."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        `at_once` drops them all, unread, and with them every turn token that is out."""
         with self._locked():
-            before = self.read(self.names())
+            old = self.names()
+            newest = None if at_once else next(iter(self.read(old)), None)
             # Later than every other one, whatever the clock says: the newest is the one that signs.
-            made = self._make(max([now, *(one.made_at + timedelta(milliseconds=1) for one in before[:1])]))
-            kept = [
-                one for one in self.read(self.names())[1:] if not at_once and one.until is not None and now < one.until
-            ]
-            dropped = sorted({one.kid for one in before} - {one.kid for one in kept})
-            for kid in dropped:
-                (self.path / f"{kid}.json").unlink()
+            made = self._make(now if newest is None else max(now, newest.made_at + timedelta(milliseconds=1)))
+            kept = () if at_once else tuple(one for one in self.read(self.names())[1:] if one.verifies(now))
+            dropped = sorted(old - {f"{one.kid}.json" for one in kept})
+            for name in dropped:
+                (self.path / name).unlink()
             self._sync()
-        return Rotation(made, tuple(kept), tuple(dropped))
+        return Rotation(made, kept, tuple(name.removesuffix(".json") for name in dropped))
 
     def _make(self, at: datetime) -> str:
         kid = new_id("key", at)
         content = {"kid": kid, "made_at": at.isoformat(), "jwk": OKPKey.generate_key("Ed25519").as_dict(private=True)}
         # Written elsewhere and renamed into place, so that nobody reads half a key.
+        for left in self.path.glob(".key_*"):  # of a start that was killed; whoever has the lock is alone
+            left.unlink()
         draft = self.path / f".{kid}.{secrets.token_hex(8)}"
         handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
@@ -120,6 +123,8 @@ class KeyFolder:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        for folder in (self.path.parent, self.path):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -150,7 +155,7 @@ class TurnKeys:
         if key is None:
             self._look(_COOL_DOWN_S)
             key = self._keys.get(kid or "")
-        return key if key is not None and (key.until is None or self._clock.now() < key.until) else None
+        return key if key is not None and key.verifies(self._clock.now()) else None
 
     def _look(self, at_most_every_s: float) -> None:
         now = self._clock.monotonic()

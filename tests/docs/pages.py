@@ -18,6 +18,7 @@ MASKS = (
     (re.compile(r"\b(prf|ses|msg|tok|req|dec|note)_[0-9A-HJKMNP-TV-Z]{26}\b"), r"\1_<id>"),
     (re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b"), "<id>"),  # in the key of a session that nobody named
     (re.compile(r"\bgwp_[0-9A-Za-z]{49}\b"), "gwp_<token>"),
+    (re.compile(r"\bgwt_[\w.-]+"), "gwt_<token>"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<hash>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?"), "<time>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "<day>"),

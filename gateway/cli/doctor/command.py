@@ -13,10 +13,12 @@ from random import Random
 import typer
 
 from gateway.app import Gateway
+from gateway.backends.local.clock import SystemClock
 from gateway.backends.sql.tables import SCHEMA_VERSION
 from gateway.cli import output
 from gateway.cli.doctor.decisions import Population, policy
 from gateway.cli.doctor.findings import Finding, State, fault, fine, shape, tell
+from gateway.cli.doctor.keys import keys
 from gateway.cli.doctor.machine import configuration, state_folder, versions
 from gateway.cli.doctor.workspaces import workspace
 from gateway.cli.failures import FOUND, refusals
@@ -55,6 +57,7 @@ def _findings(config: Path | None, tenant: str | None) -> Iterator[Finding]:
     # Another Casbin opens nothing, and a folder that is not there is not made by looking for it.
     if all(one.state is State.OK for one in installed) and settings.state.folder.is_dir():
         yield from _opened(settings, tenant)
+        yield from keys(settings.state.folder, SystemClock().now())
 
 
 def _opened(settings: Settings, tenant: str | None) -> list[Finding]:
