@@ -12,6 +12,8 @@ import pytest
 from gateway.app import compose
 from gateway.errors import ConfigurationFaults
 from gateway.identity.peers import is_own
+from gateway.identity.proxy_headers import TrustedProxy
+from gateway.model import TenantId
 from gateway.settings import Settings
 from tests.conftest import LogCapture
 from tests.proxied import settings_of
@@ -220,6 +222,17 @@ def test_no_credential_can_be_taken_for_two_things(
         assert starts(text, settings, logs)
     else:
         assert faults_of(text, settings, logs) == faults
+
+
+def test_a_proxy_that_is_made_without_the_settings_has_the_same_rules() -> None:
+    """Design section 5: every fault at once, whoever asks for it."""
+    with pytest.raises(ConfigurationFaults) as caught:
+        TrustedProxy(header="X-User", networks=(), issuer="operator", tenant=TenantId("acme"))
+
+    assert [(fault.field, fault.rule) for fault in caught.value.faults] == [
+        ("networks", "required"),
+        ("issuer", "reserved"),
+    ]
 
 
 def test_an_own_address_is_found_whatever_interface_or_route_it_is_on() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from gateway.identity.proxy_headers import HeaderGuard, TrustedProxy
+from gateway.identity.credentials import Credentials
+from gateway.identity.proxy_headers import HeaderGuard, TrustedProxy, UserHeader
 from gateway.model import Identity, TenantId
 from gateway.settings import Settings
 from tests.clock import SettableClock
@@ -266,6 +267,19 @@ async def test_a_merged_or_disabled_person_does_not_come_back_through_the_proxy(
         home.tenant, Identity(issuer="staff-proxy", subject="bob", profile=home.id("bob"))
     )
     assert await gateway.why_not((USER, "bob")) == "person_unknown"
+
+
+async def test_the_verifier_asks_for_the_address_itself() -> None:
+    """Ours: whoever forgets the guard in front of it opens nothing."""
+    networks = (ip_network(f"{PROXY}/32"),)
+    header = UserHeader([TrustedProxy(header="X-User", networks=networks, issuer="staff", tenant=TenantId("acme"))])
+
+    named = await header.verify(["alice"], Credentials(peer=PROXY))
+
+    assert named is not None
+    assert (named.issuer, named.subject, named.credential) == ("staff", "alice", "proxy_header")
+    for peer in (STRANGER, "127.0.0.1", None):
+        assert await header.verify(["alice"], Credentials(peer=peer)) is None
 
 
 def test_the_guard_folds_names_as_the_loosest_proxy_does() -> None:
