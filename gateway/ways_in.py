@@ -121,6 +121,7 @@ def ways_in(
         http=http,
         clock=clock,
         asked=servers,
+        sign_ins=[one.issuer for one in settings.login.issuers],
     )
     folder = KeyFolder(settings.state.folder)
     folder.ensure(clock.now())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -42,6 +42,7 @@ _TAKEN = frozenset(
         "upgrade",
         "user-agent",
         "via",
+        "x-csrf-token",
         "x-forwarded-for",
         "x-forwarded-host",
         "x-forwarded-proto",
@@ -93,15 +94,19 @@ class Proxies:
         http: httpx2.AsyncClient,
         clock: Clock,
         asked: Sequence[ClaimRules] = (),
+        sign_ins: Collection[str] = (),
     ) -> None:
-        """`issuers` are those whose signed bearer tokens are trusted, `asked` those whose opaque ones are.
+        """`issuers` are those whose signed bearer tokens are trusted, `asked` those whose opaque ones are, `sign_ins`
+        the names of those who sign people in here.
 
         Raises ConfigurationFaults where two entries could take one credential for two things, or two people for one.
         """
         faults = [
             *_header_faults(signed, plain),
             *_signed_faults(signed, issuers),
-            *_plain_faults(signed, plain, [*issuers, *asked]),
+            *_plain_faults(
+                plain, {*(one.issuer for one in (*issuers, *asked, *(it.issuer for it in signed))), *sign_ins}
+            ),
         ]
         if faults:
             raise ConfigurationFaults(faults)
@@ -169,16 +174,14 @@ def _signed_faults(signed: Sequence[SignedHeader], issuers: Sequence[IssuerSetti
             yield Fault(field=f"{field}.provision", rule="same", message=message)
 
 
-def _plain_faults(
-    signed: Sequence[SignedHeader], plain: Sequence[TrustedProxy], issuers: Sequence[ClaimRules]
-) -> Iterator[Fault]:
-    taken = {one.issuer for one in issuers} | {one.issuer.issuer for one in signed}
+def _plain_faults(plain: Sequence[TrustedProxy], taken: set[str]) -> Iterator[Fault]:
+    """`taken` are the names of all other issuers."""
     for index, proxy in enumerate(plain):
         field = f"proxies.headers[{index}]"
         if proxy.issuer in taken:
             message = "is the name of another issuer, whose people this proxy could then speak for; choose its own"
             yield Fault(field=f"{field}.issuer", rule="unique", message=message)
-        taken.add(proxy.issuer)
+        taken = taken | {proxy.issuer}
         if _overlaps(proxy, (other for other in plain[:index] if other.header.lower() == proxy.header.lower())):
             message = "an earlier entry of this header has addresses in common with these; which of the two is it?"
             yield Fault(field=f"{field}.networks", rule="separate", message=message)

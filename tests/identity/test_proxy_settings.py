@@ -40,6 +40,16 @@ audience = "gateway-api"
 algorithms = ["ES256"]
 tenant = "acme"
 """
+LOGIN = """
+[login]
+public_url = "https://gateway.example"
+[[login.issuers]]
+name = "work"
+issuer = "https://proxy.example"
+client_id = "gateway"
+algorithms = ["ES256"]
+tenant = "acme"
+"""
 BARE = SIGNED.replace("https://proxy.example", "app.example.com")
 KEYS = 'jwks_uri = "https://app.example.com/keys"\n'
 
@@ -183,6 +193,11 @@ TOGETHER = {
         HEADER.replace("staff-proxy", "https://proxy.example") + SIGNED,
         {"proxies.headers[0].issuer": "unique"},
     ),
+    "a header that names people who sign in here": (
+        HEADER.replace("staff-proxy", "https://proxy.example") + LOGIN,
+        {"proxies.headers[0].issuer": "unique"},
+    ),
+    "a header beside people who sign in here": (HEADER + LOGIN, None),
     "a header of both kinds": (
         HEADER.replace("X-User", "x-assertion") + SIGNED,
         {"proxies.headers[0].header": "unique"},
