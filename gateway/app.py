@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx2
 from starlette.applications import Starlette
+from starlette.routing import Route
 
 from gateway import VERSION
 from gateway.backends.local.audit_buffer import AuditBuffer
@@ -32,6 +33,7 @@ from gateway.backends.sql.sign_ins import SqlSignIns
 from gateway.backends.sql.tainted_turns import SqlTaintedTurns
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
+from gateway.backends.upstream.deliveries import HttpDeliveries
 from gateway.channels_in import channels_in
 from gateway.founding import Founder
 from gateway.identity.channel_accounts import ChannelAccounts
@@ -46,6 +48,8 @@ from gateway.operations.catalogue import Catalogue
 from gateway.operations.channel_turns import ChannelTurns
 from gateway.operations.connectors import ConnectorOperations
 from gateway.operations.context import context_operation
+from gateway.operations.deliveries import Deliveries
+from gateway.operations.line import LineWebhooks
 from gateway.operations.me import MyOperations
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
@@ -76,6 +80,8 @@ from gateway.web.api.for_connectors import for_connectors
 from gateway.web.api.for_people import for_people
 from gateway.web.api.openapi import openapi
 from gateway.web.app import starlette_app
+from gateway.web.line import line_route
+from gateway.web.line_deliveries import LineDeliveries
 from gateway.web.metrics import Metrics
 from gateway.web.middleware import with_edge
 from gateway.web.sign_in.building import build_door
@@ -124,6 +130,7 @@ class Gateway:
     ways: WaysIn
     refusals: Refusals
     http: httpx2.AsyncClient
+    deliveries: Deliveries
 
     @property
     def founder(self) -> Founder:
@@ -159,6 +166,7 @@ class Gateway:
             await stack.enter_async_context(periodically(self.ways.token_use.flush, TOKEN_USE_EVERY_S))
             await stack.enter_async_context(periodically(self.ways.seen.flush, TOKEN_USE_EVERY_S))
             await stack.enter_async_context(periodically(self._log_refusals, REFUSALS_EVERY_S))
+            await stack.enter_async_context(self.deliveries)
             yield self
 
     async def _log_refusals(self) -> None:
@@ -254,6 +262,7 @@ def compose(
         ways=ways,
         refusals=refusals,
         http=http,
+        deliveries=Deliveries(HttpDeliveries(http), loggers("deliveries"), metrics.delivery),
     )
 
 
@@ -280,10 +289,24 @@ def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str]
         metrics=gateway.metrics,
         who_reads_metrics=gateway.settings.server.metrics,
         readiness=gateway.readiness,
-        pages=sign_in_routes(_door(gateway, environ)),
+        pages=(*sign_in_routes(_door(gateway, environ)), _line(gateway, turns, loggers, environ)),
         lifespan=lifespan,
     )
     return with_edge(app, gateway.settings.server, gateway.clock, loggers, gateway.ways.guard)
+
+
+def _line(gateway: Gateway, turns: ChannelTurns, loggers: Loggers, environ: Mapping[str, str]) -> Route:
+    """Where LINE brings its messages. Raises ConfigurationFaults for a secret that is not where the settings say."""
+    webhooks = LineWebhooks(
+        channels_in(gateway.settings, environ),
+        gateway.stores.channel_events,
+        gateway.catalogue.connectors,
+        turns,
+        gateway.pipeline,
+        gateway.clock,
+    )
+    tell = LineDeliveries(turns, gateway.deliveries.offer)
+    return line_route(webhooks, tell, gateway.metrics, loggers("web"))
 
 
 def _door(gateway: Gateway, environ: Mapping[str, str]) -> Door | None:

@@ -69,11 +69,12 @@ async def _serve(settings: Settings, loggers: Loggers, listener: socket.socket) 
     async with gateway.running():
         # An error that left through the gateway's task groups would come out wrapped in a group.
         try:
+            config = _uvicorn(gateway, loggers)
             await _prepare(gateway, listener)
         except (GatewayError, ConfigurationFaults) as error:
             failed = error
         else:
-            server = _Server(_uvicorn(gateway, loggers))
+            server = _Server(config)
             _spare_the_collector()
             await server.serve(sockets=[listener])
             return

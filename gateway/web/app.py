@@ -15,10 +15,12 @@ from starlette.routing import Route
 from gateway.errors import Unavailable
 from gateway.pipeline import Pipeline
 from gateway.web.api.endpoint import Endpoint, EndpointApp, json
+from gateway.web.line import PATH as LINE_WEBHOOK
 from gateway.web.metrics import Metrics, metrics_endpoint
 
 # What needs no credential. Everything else is in the table of endpoints (design section 3).
 # Signing in is how somebody gets one; it shows nothing of anybody but by the pipeline.
+# LINE signs each webhook with the channel's secret: the signature is its credential, and the body what it covers.
 PUBLIC = (
     "/livez",
     "/readyz",
@@ -30,6 +32,7 @@ PUBLIC = (
     "/signed-in",
     "/sign-out",
     "/signed-out",
+    LINE_WEBHOOK,
 )
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]

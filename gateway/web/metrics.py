@@ -39,6 +39,9 @@ class Metrics:
         self._tallies = _Tallies((*operations, UNNAMED))
         self.registry.register(self._tallies)
         self.audit = AuditMetrics(self.registry)
+        self._deliveries = PlainCounter(
+            "gateway_deliveries", "Messages of channels told to runtimes.", ["outcome"], registry=self.registry
+        )
         self._epoch_age = Gauge(
             "gateway_epoch_age_seconds", "Seconds since the store last confirmed the epochs.", registry=self.registry
         )
@@ -50,6 +53,10 @@ class Metrics:
     def decision(self, effect: str, code: str) -> None:
         """Counts one answer of the policy; both words are from its closed lists."""
         self._tallies.decisions[effect, code] += 1
+
+    def delivery(self, outcome: str) -> None:
+        """Counts one message that an agent's runtime was to be told of: sent, failed or dropped."""
+        self._deliveries.labels(outcome).inc()
 
     def watch_epoch_age(self, age_s: Callable[[], float]) -> None:
         """Where the age of the epochs is asked for whenever somebody reads the metrics."""

@@ -217,7 +217,7 @@ async def test_an_assertion_is_a_credential_and_is_made_in_two_places_alone() ->
         for alias in node.names
         if alias.name.startswith("assert_")
     }
-    assert makers <= {
+    assert makers == {
         ("assert_sender", "operations/connectors.py"),
         ("assert_connector", "identity/webhooks.py"),
     }

@@ -77,12 +77,12 @@ class Incoming:
     async def body(self, model: type[Arguments]) -> Any:
         """The JSON body. Raises Invalid with every fault."""
         try:
-            data = orjson.loads(await self._whole_body())
+            data = orjson.loads(await self.raw_body())
         except orjson.JSONDecodeError:
             raise Invalid.of("body", "json", "Send a JSON object.") from None
         return parse(model, data)
 
-    async def _whole_body(self) -> bytes:
+    async def raw_body(self) -> bytes:
         """All of it; the edge has bounded it. Raises Invalid where the caller went away in the middle."""
         chunks = []
         while True:

@@ -1,0 +1,1 @@
+"""What the gateway calls: runtimes of agents."""
