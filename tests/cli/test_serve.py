@@ -303,6 +303,20 @@ def test_an_address_that_is_none_is_a_fault(terminal: Terminal) -> None:
     assert "server.host" in answer.err
 
 
+def test_a_secret_that_is_not_there_is_a_fault_of_what_serves_alone(terminal: Terminal) -> None:
+    """Exit code 2 with its name, before anything listens; a command that no channel calls needs no secret."""
+    account = {"channel": "line", "account": "support", "tenant": "demo", "agent": "flight"}
+    entry = {**account, "service": "prf_01JVBRNGER0000000000000000", "secret_env": "NO_SUCH_SECRET"}
+    env = {"GATEWAY_CONNECTORS__ACCOUNTS": orjson.dumps([entry]).decode()}
+
+    answer = terminal.run("serve", "--port", "0", "--no-demo", env=env)
+
+    assert (answer.code, answer.out) == (USAGE, "")
+    assert "connectors.accounts[0].secret_env" in answer.err
+    assert "Traceback" not in answer.err
+    assert terminal.run("people", "list", "--tenant", "demo", env=env).code == 0
+
+
 def test_a_tenant_of_that_name_is_not_taken_for_the_demo(terminal: Terminal, tmp_path: Path) -> None:
     """Somebody's own tenant `demo` gets no people whose tokens are printed."""
     own = {"GATEWAY_STATE__FOLDER": str(tmp_path / "own")}
