@@ -21,6 +21,9 @@ async def happens(world: World, what: str, again: Again) -> None:
     if what == "it is used":
         await expect(again())
         return
+    if what == "it is tried":
+        await again()
+        return
     for pattern, event in _EVENTS.items():
         if found := re.fullmatch(pattern, what):
             await event(world, *found.groups())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
@@ -36,6 +36,7 @@ class Credential(Words):
     opaque: Opaque | None = None
     browser: str | None = None  # the cookie of a browser that this person is signed in with
     csrf_token: str | None = None  # what a write has to show from the browser that this person signed in with last
+    flow: Literal["state", "cookie"] | None = None  # of a sign-in that a browser begins here (`state`), and its cookie
     text: str | None = None
     then: list[Change] = []
 
@@ -77,6 +78,7 @@ class Row(Words):
     attempt: str = "remember"
     answer: int = 401
     says: str = "not valid"
+    page: bool = False  # the answer is a page for people, with this text in it
     reason: str
     decided: str | None = None  # the code of the decision, where it came to one
     audited: bool = False  # in the chain of the tenant; else only counted, since nobody knows whose it is

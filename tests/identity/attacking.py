@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from secrets import token_urlsafe
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
+import orjson
 
 from gateway.identity.access_tokens import digest, mint
 from gateway.identity.claims import OIDC
@@ -28,7 +30,7 @@ from tests.house import WHERE, House, house
 from tests.identity.attack_words import Attempt, Credential, Opaque, Sent
 from tests.identity.forging import Forge, Jwt, Turn
 from tests.introspector import SECRET, LocalIntrospector
-from tests.issuer import AUDIENCE, LocalIssuer, SigningKey, signing_key
+from tests.issuer import AUDIENCE, DISCOVERY, KEYS, Answer, LocalIssuer, SigningKey, signing_key
 
 CONFIG = Path(__file__).with_name("attacked.toml")
 ISSUERS = ("main", "plain", "other", "cloud")
@@ -49,6 +51,7 @@ class World:
     logs: LogCapture
     forge: Forge
     opaque: LocalIntrospector
+    flow_cookie: str = ""  # of the browser that began to sign in last
     cookies: dict[str, str] = field(default_factory=dict)  # of the browser that each person signed in with last
 
     async def credential(self, spec: Credential) -> str:
@@ -61,6 +64,8 @@ class World:
             text = self._opaque_token(spec.opaque)
         elif spec.browser is not None:
             text = await self._signed_in(spec.browser)
+        elif spec.flow is not None:
+            text = await self._begun() if spec.flow == "state" else self.flow_cookie
         elif spec.csrf_token is not None:
             text = csrf_token(self.cookies[spec.csrf_token])
         elif spec.text is not None:
@@ -83,6 +88,13 @@ class World:
         """Another one each time: what was once said of a token is remembered."""
         token = f"opq_{len(self.opaque.tokens)}_{token_urlsafe(16)}"
         return self.opaque.issue(token, spec.sub, **self.forge.fill(spec.says)) if spec.known else token
+
+    async def _begun(self) -> str:
+        """The `state` of a sign-in that a browser begins; its cookie is kept."""
+        answer = await self.home.get(None, "/sign-in/work")
+        assert answer.is_redirect, answer.text
+        self.flow_cookie = answer.headers["set-cookie"].partition(";")[0].partition("=")[2]
+        return parse_qs(urlsplit(answer.headers["location"]).query)["state"][0]
 
     async def _signed_in(self, name: str) -> str:
         """The cookie of a browser that somebody signed in with at `main`, as `web/sign_in` leaves it."""
@@ -140,6 +152,10 @@ async def world(settings: Settings, tmp_path: Path, clock: SettableClock, logs: 
     with ExitStack() as running:
         issuers = {name: running.enter_context(LocalIssuer(clock)) for name in ISSUERS}
         issuers["plain"].keys = [signing_key(f"plain {one}", one) for one in ("RS256", "ES256", "EdDSA")]
+        main = issuers["main"].url
+        addresses = {f"{name}_endpoint": f"{main}/{name}" for name in ("authorization", "token")}
+        document = {"issuer": main, "jwks_uri": main + KEYS, **addresses}
+        issuers["main"].answers[DISCOVERY] = Answer(orjson.dumps(document))
         for name in ("other", "cloud"):
             issuers[name].keys = [signing_key(name)]
         opaque = running.enter_context(LocalIntrospector(clock))

@@ -11,6 +11,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
+from gateway.identity.cookies import COOKIE
 from gateway.settings import Log, Settings, State
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
@@ -72,11 +73,25 @@ async def _holds(row: Row, attacked: World) -> None:
     assert (told.audited, told.counted) == (([row.reason], []) if row.audited else ([], [row.reason]))
     assert told.decided == ([] if row.decided is None else [row.decided])
     assert await traces.unchanged()
-    _says_nothing(row, answer, attacked, presented)
+    if row.page:
+        _is_a_page(row, answer)
+    else:
+        _is_a_problem(row, answer)
+    assert COOKIE not in answer.headers.get("set-cookie", "")
+    for text in presented:  # no log line holds what was presented
+        for part in text.split("."):
+            assert len(part) < 20 or part not in attacked.logs.text
 
 
-def _says_nothing(row: Row, answer: httpx2.Response, attacked: World, presented: list[str]) -> None:
-    """Every refusal of a kind is the same bytes but for its `request_id`, and no log line holds what was presented."""
+def _is_a_page(row: Row, answer: httpx2.Response) -> None:
+    """A page for people, which says what to do and not why."""
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert TABLE.says[row.says] in answer.text
+    assert row.reason not in answer.text
+
+
+def _is_a_problem(row: Row, answer: httpx2.Response) -> None:
+    """Every refusal of a kind is the same bytes but for its `request_id`."""
     code, title = TITLES[row.answer]
     assert orjson.loads(answer.content) == {
         "type": f"urn:gateway:problem:{code}",
@@ -89,10 +104,6 @@ def _says_nothing(row: Row, answer: httpx2.Response, attacked: World, presented:
     }
     if row.answer == 401:
         assert answer.headers["www-authenticate"].startswith('Bearer realm="gateway"')
-    assert "set-cookie" not in answer.headers
-    for text in presented:
-        for part in text.split("."):
-            assert len(part) < 20 or part not in attacked.logs.text
 
 
 def test_the_table_is_long_and_says_each_attack_once() -> None:
