@@ -317,10 +317,12 @@ def _door(gateway: Gateway, environ: Mapping[str, str]) -> Door | None:
     sign_ins = BrowserSignIns(
         gateway.stores.sign_ins,
         gateway.profiles,
+        gateway.ways.seen,
         gateway.clock,
         gateway.buffer.record_durably,
         gateway.refusals.count,
         lambda tenant: epochs.current(tenant) if epochs.knows(tenant) else None,
+        idle=timedelta(minutes=login.idle_minutes),
         lasts=timedelta(hours=login.absolute_hours),
     )
     return build_door(

@@ -126,7 +126,7 @@ def ways_in(
     folder = KeyFolder(settings.state.folder)
     folder.ensure(clock.now())
     seen, idle = Seen(sign_ins, clock), timedelta(minutes=settings.login.idle_minutes)
-    origins = Origins(identities, clock, {BROWSER: BrowserOrigin(sign_ins, identities, seen, clock, idle=idle)})
+    origins = Origins(identities, clock, {BROWSER: BrowserOrigin(sign_ins, identities, seen, idle=idle)})
     turn_tokens = TurnTokens(TurnKeys(folder, clock), origins, clock, epochs)
     own[TURN_PREFIX] = turn_tokens
     own[COOKIE_PREFIX] = NoBearer()

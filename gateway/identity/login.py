@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from gateway.identity import cookies
 from gateway.identity.access_tokens import LOCAL_ISSUER
@@ -84,10 +84,9 @@ class CookieVerifier:
         known = self._known.get(hashed)
         if known is None or known.epoch != self._epochs(known.sign_in.tenant):
             known = await self._load(value, hashed)
-        now = self._clock.now()
-        if not _is_in_force(known.sign_in, self._seen.last(known.sign_in), self._idle, now):
+        if not self._seen.in_force(known.sign_in, self._idle):
             raise refused(Reason.SIGN_IN_EXPIRED)
-        self._seen.record(known.sign_in, now)
+        self._seen.record(known.sign_in, self._clock.now())
         return known.sign_in, known.principal
 
     def check_write(self, value: str, csrf_token: str, credentials: Credentials) -> None:
@@ -139,11 +138,10 @@ class CookieVerifier:
 class BrowserOrigin:
     """Whether the sign-in that a turn token was made with still holds, and whose it is (`turn_tokens.Origins`)."""
 
-    def __init__(self, sign_ins: SignIns, identities: Identities, seen: Seen, clock: Clock, *, idle: timedelta) -> None:
+    def __init__(self, sign_ins: SignIns, identities: Identities, seen: Seen, *, idle: timedelta) -> None:
         self._sign_ins = sign_ins
         self._identities = identities
         self._seen = seen
-        self._clock = clock
         self._idle = idle
 
     async def __call__(self, tenant: TenantId, source: Source) -> ProfileId | None:
@@ -153,8 +151,7 @@ class BrowserOrigin:
         sign_in = next((one for one in kept if one.id == source.id), None)
         if sign_in is None or not await _is_linked(sign_in, self._identities):
             return None
-        now = self._clock.now()
-        return profile if _is_in_force(sign_in, self._seen.last(sign_in), self._idle, now) else None
+        return profile if self._seen.in_force(sign_in, self._idle) else None
 
 
 class NoBearer:
@@ -170,10 +167,6 @@ async def _is_linked(sign_in: SignIn, identities: Identities) -> bool:
     merge, ends what was made with it."""
     linked = await identities.profile_of(sign_in.tenant, sign_in.issuer, sign_in.subject)
     return linked is not None and linked.id == sign_in.profile
-
-
-def _is_in_force(sign_in: SignIn, last_seen: datetime, idle: timedelta, now: datetime) -> bool:
-    return now < sign_in.expires_at and now < last_seen + idle
 
 
 def _principal(sign_in: SignIn) -> Principal:

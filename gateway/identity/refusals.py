@@ -66,6 +66,7 @@ class Reason(StrEnum):
     ISSUER_REFUSED = "issuer_refused"
     CODE_MISSING = "code_missing"
     CODE_REFUSED = "code_refused"
+    CLIENT_REFUSED = "client_refused"
     ID_TOKEN_MISSING = "id_token_missing"
     NONCE_WRONG = "nonce_wrong"
     AUTHORIZED_PARTY_WRONG = "authorized_party_wrong"

@@ -32,6 +32,11 @@ class Seen:
         times = self._times.get(sign_in.id)
         return sign_in.last_seen_at if times is None else max(times.seen, sign_in.last_seen_at)
 
+    def in_force(self, sign_in: SignIn, idle: timedelta) -> bool:
+        """Whether neither its end has come nor `idle` has passed since it was last seen."""
+        now = self._clock.now()
+        return now < sign_in.expires_at and now < self.last(sign_in) + idle
+
     def record(self, sign_in: SignIn, at: datetime) -> None:
         """Remembers that it is seen."""
         times = self._times.get(sign_in.id)

@@ -51,9 +51,9 @@ class OwnSignIns:
     async def list(self, actor: Requester) -> Sequence[SignIn]:
         """The actor's own that still hold, newest first, each with when it was last seen."""
         found = await self._sign_ins.of_profile(actor.tenant, actor.profile.id)
-        now = self._clock.now()
-        known = [replace(one, last_seen_at=self._seen.last(one)) for one in found]
-        return [one for one in known if now < one.expires_at and now < one.last_seen_at + self._idle]
+        return [
+            replace(one, last_seen_at=self._seen.last(one)) for one in found if self._seen.in_force(one, self._idle)
+        ]
 
     async def revoke(self, actor: Requester, sign_in: str) -> None:
         """Ends one of the actor's own at once. Raises NotFound, also for one that has ended."""
@@ -68,20 +68,24 @@ class BrowserSignIns:
         self,
         sign_ins: SignIns,
         profiles: Profiles,
+        seen: Seen,
         clock: Clock,
         record: Callable[[AuditRecord], Awaitable[None]],
         refused_without_tenant: Callable[[str, str], None],
         epoch_of: Callable[[TenantId], int | None],
         *,
+        idle: timedelta,
         lasts: timedelta,
     ) -> None:
         """What was recorded is on disk when `record` returns. `epoch_of` is None for a tenant that is not there."""
         self._sign_ins = sign_ins
         self._profiles = profiles
+        self._seen = seen
         self._clock = clock
         self._record = record
         self._refused_without_tenant = refused_without_tenant
         self._epoch_of = epoch_of
+        self._idle = idle
         self._lasts = lasts
 
     async def sign_in(self, principal: Principal, attempt: Attempt) -> tuple[str, SignIn]:
@@ -100,9 +104,7 @@ class BrowserSignIns:
         value, sign_in = cookies.mint(), self._new(principal, requester, attempt)
         # The audit first: where it can't be written, nobody is signed in (design section 12).
         await self._record(self._access(SIGN_IN, sign_in, attempt.request))
-        before = attempt.cookie
-        replaced = cookies.digest(before) if before is not None and cookies.is_well_formed(before) else None
-        await self._sign_ins.add(sign_in, cookies.digest(value), instead_of=replaced)
+        await self._sign_ins.add(sign_in, cookies.digest(value), instead_of=await self._replaced(attempt))
         return value, sign_in
 
     async def sign_out(self, sign_in: SignIn, request: str) -> None:
@@ -117,6 +119,15 @@ class BrowserSignIns:
     def count(self, reason: str) -> None:
         """Counts a refusal of somebody who is not known, so that a flood of them fills no audit."""
         self._refused_without_tenant(reason, BROWSER)
+
+    async def _replaced(self, attempt: Attempt) -> bytes | None:
+        """The digest of what this browser was signed in with, if it still is: ending what is over would raise the epoch
+        for nothing, and everybody's memory with it, each time that somebody comes back in the morning."""
+        if attempt.cookie is None or not cookies.is_well_formed(attempt.cookie):
+            return None
+        digest = cookies.digest(attempt.cookie)
+        before = await self._sign_ins.by_digest(digest)
+        return digest if before is not None and self._seen.in_force(before, self._idle) else None
 
     def _new(self, principal: Principal, requester: Requester, attempt: Attempt) -> SignIn:
         now = self._clock.now()

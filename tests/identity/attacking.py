@@ -109,10 +109,12 @@ class World:
         desk = BrowserSignIns(
             gateway.stores.sign_ins,
             gateway.profiles,
+            gateway.ways.seen,
             self.clock,
             gateway.buffer.record_durably,
             gateway.refusals.count,
             gateway.epochs.current,
+            idle=timedelta(hours=1),
             lasts=timedelta(hours=12),
         )
         attempt = SignInAttempt(request="req_test", user_agent="Firefox", cookie=None, id_token=None)

@@ -121,6 +121,9 @@ WRONG: list[tuple[str, Faults, int]] = [
     ("id_token_missing", {"token": {"id_token": 7}}, 502),
     ("token_malformed", {"token": {"id_token": "no token"}}, 502),
     ("code_refused", {"token": {"error": "invalid_grant"}}, 502),
+    ("code_refused", {"token": {"error": ["a list"]}}, 502),
+    ("client_refused", {"token": {"error": "invalid_client"}}, 502),
+    ("client_refused", {"token_answer": Answer(b'{"error": "unauthorized_client"}', 400)}, 502),
     ("code_refused", {"token_answer": Answer(b"[]")}, 502),
     ("code_refused", {"token_answer": Answer(b"not JSON")}, 502),
     ("code_refused", {"token": {"expires_in": "soon"}}, 502),
@@ -279,6 +282,25 @@ async def test_a_new_sign_in_ends_the_one_before_and_links_nobody_to_anybody(lob
     assert [one.subject for one in identities] == ["alice"]
 
 
+async def test_only_an_end_of_what_still_held_costs_everybody_their_memory(lobby: Lobby) -> None:
+    """Ours: an epoch is for what changes who may do what; whoever comes back in the morning changes nothing."""
+
+    async def epoch() -> int:
+        found = await lobby.home.gateway.stores.tenants.find(lobby.home.tenant)
+        assert found is not None
+        return found.epoch
+
+    browser = await lobby.signed_in()
+    before = await epoch()
+    await browser.go("/sign-in")
+    assert await epoch() == before + 1
+    await lobby.later(3_600)
+    await browser.go("/sign-in")
+    await lobby.later(86_400)
+    await browser.go("/sign-in")
+    assert await epoch() == before + 1
+
+
 async def test_a_cookie_that_somebody_put_there_before_is_replaced(lobby: Lobby) -> None:
     """Fixation: a value that the browser brought is never the one that it is signed in with."""
     browser = lobby.browser()
@@ -406,6 +428,7 @@ async def test_addresses_that_are_not_the_issuers_or_not_safe_are_not_used(
     lobby.server.faults.metadata = metadata
 
     assert (await lobby.browser().go("/sign-in")).status_code == 503
+    assert lobby.refusals() == ["unavailable"]
     lobby.server.faults.metadata = {}
     await lobby.later(5)
     assert (await lobby.browser().go("/sign-in")).status_code == 200

@@ -24,6 +24,10 @@ from gateway.identity.refusals import Reason, refused
 
 _TIMEOUT_S = 10
 _MAX_BYTES = 262_144
+_NOT_THIS_CLIENT = (
+    "invalid_client",
+    "unauthorized_client",
+)  # RFC 6749 section 5.2: the settings are wrong, not the code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +93,11 @@ class Client:
             raise refused(Reason.CODE_REFUSED) from error
         except (httpx2.HTTPError, TimeoutError) as error:
             raise Unavailable(AWAY) from error
-        except (AuthlibBaseError, ValueError, TypeError, AttributeError) as error:
-            raise refused(Reason.CODE_REFUSED) from error  # an OAuth error, or an answer that is none of OAuth's
+        except AuthlibBaseError as error:
+            reason = Reason.CLIENT_REFUSED if error.error in _NOT_THIS_CLIENT else Reason.CODE_REFUSED
+            raise refused(reason) from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise refused(Reason.CODE_REFUSED) from error  # an answer that is none of OAuth's
         id_token, access_token = token.get("id_token"), token.get("access_token")
         if not isinstance(id_token, str):
             raise refused(Reason.ID_TOKEN_MISSING)

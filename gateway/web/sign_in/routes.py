@@ -69,6 +69,7 @@ class Door:
             browser = flows.browser_of(_cookie(request, flows.COOKIE))
             url = await flow.begin(browser, following, another_account="another_account" in request.query_params)
         except GatewayError as error:
+            self._count(error)
             return self._trouble(request, text_of(error), _begin(flow.client.name, following))
         answer = RedirectResponse(url, 302, headers=_PRIVATE)
         _set(answer, flows.COOKIE, browser, flows.LIVES_S)
@@ -94,10 +95,13 @@ class Door:
             arrival = await flow.end(_answer(request), _cookie(request, flows.COOKIE))
             _cookie(request, cookies.COOKIE)  # two of them are refused before anybody is signed in
         except GatewayError as error:
-            # Nobody is known yet, so there is no organisation whose audit it could be in.
-            self._sign_ins.count(error.reason if isinstance(error, Unauthenticated) else error.code)
+            self._count(error)
             raise
         return arrival
+
+    def _count(self, error: GatewayError) -> None:
+        """Nobody is known yet, so there is no organisation whose audit it could be in."""
+        self._sign_ins.count(error.reason if isinstance(error, Unauthenticated) else error.code)
 
     # ── here, and out ────────────────────────────────────────────────────────────────────────────────────────────────
 

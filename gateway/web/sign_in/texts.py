@@ -50,6 +50,12 @@ _NOT_TRUE = Text(
     "The sign-in could not be checked",
     "What your identity provider answered does not hold. Start again; if this page comes back, show it to an admin.",
 )
+_NOT_SET_UP = Text(
+    502,
+    "Signing in is not set up right",
+    "Your identity provider does not accept this gateway as its client. Tell its operator; nothing is wrong with your "
+    "account.",
+)
 _AWAY = Text(503, "Signing in is not possible right now", AWAY)
 _OTHERWISE = Text(
     503, "Signing in is not possible right now", "Something here can't be reached. Try again in a moment."
@@ -59,6 +65,7 @@ _OF_REASON = {
     Reason.STATE_UNKNOWN: _STARTED_TOO_LONG_AGO,
     Reason.STATE_OF_ANOTHER_BROWSER: _STARTED_TOO_LONG_AGO,
     Reason.ISSUER_REFUSED: _CANCELLED,
+    Reason.CLIENT_REFUSED: _NOT_SET_UP,
     Reason.PERSON_UNKNOWN: _NOT_HERE,
     Reason.EMAIL_REASSIGNED: _NOT_HERE,
     Reason.SERVICE_NOT_LINKED: _NOT_HERE,
