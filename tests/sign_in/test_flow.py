@@ -368,6 +368,17 @@ async def test_a_form_of_another_site_signs_nobody_out(lobby: Lobby) -> None:
     assert gone.headers["location"] == f"{WHERE}/signed-out"
 
 
+async def test_a_form_that_comes_without_the_cookie_takes_it_away_from_nobody(lobby: Lobby) -> None:
+    """SameSite keeps the cookie back from another site's form; an answer that clears it would sign its person out."""
+    stranger = lobby.browser()
+    elsewhere = await stranger.once("/sign-out", method="POST", headers={"Origin": "https://evil.example"})
+    here = await stranger.once("/sign-out", method="POST", headers={"Origin": WHERE})
+
+    assert (elsewhere.status_code, "set-cookie" in elsewhere.headers) == (403, False)
+    assert (here.status_code, here.headers["location"]) == (303, f"{WHERE}/signed-out")
+    assert lobby.refusals() == ["origin_wrong"]
+
+
 async def test_signing_out_works_without_the_issuer(lobby: Lobby) -> None:
     """An issuer that has no such place, or that is away, keeps nobody signed in."""
     lobby.server.faults.metadata = {"end_session_endpoint": ABSENT}

@@ -24,10 +24,8 @@ from gateway.identity.refusals import Reason, refused
 
 _TIMEOUT_S = 10
 _MAX_BYTES = 262_144
-_NOT_THIS_CLIENT = (
-    "invalid_client",
-    "unauthorized_client",
-)  # RFC 6749 section 5.2: the settings are wrong, not the code
+# RFC 6749 section 5.2: it is the settings that are wrong, and not the code.
+_NOT_THIS_CLIENT = ("invalid_client", "unauthorized_client")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
