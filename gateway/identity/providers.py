@@ -44,11 +44,6 @@ class Providers:
         self._attempted_at = float("-inf")
         self._one_at_a_time = asyncio.Lock()
 
-    @property
-    def last(self) -> Provider | None:
-        """What the issuer said last, if it ever did."""
-        return self._known
-
     async def current(self) -> Provider:
         """What the issuer says now. Raises Unavailable where it did not say so for too long."""
         async with self._one_at_a_time:

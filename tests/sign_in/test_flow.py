@@ -9,11 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from gateway.app import compose, create_app
 from gateway.identity import cookies
 from gateway.web.sign_in import flows
 from tests.browser import Browser
 from tests.issuer import ABSENT, Answer, signing_key
-from tests.sign_in.conftest import WHERE, Lobby
+from tests.sign_in.conftest import ENVIRON, WHERE, Lobby
 
 
 def _cookie(browser: Browser) -> dict[str, str]:
@@ -399,6 +400,24 @@ async def test_signing_out_works_without_the_issuer(lobby: Lobby) -> None:
     assert (await browser.submit(page)).status_code == 200
     assert cookies.COOKIE not in browser.cookies
     assert lobby.server.ended == []
+
+
+async def test_a_gateway_that_was_started_again_knows_who_is_signed_in_and_where_they_sign_out(lobby: Lobby) -> None:
+    """A browser follows a form to no origin that the page does not name; so the page asks where that is."""
+    browser = await lobby.signed_in()
+    again = compose(lobby.home.gateway.settings, lobby.logs.loggers, clock=lobby.clock)
+    async with again.running():
+        other = Browser(create_app(again, lobby.logs.loggers, environ=ENVIRON), WHERE)
+        other.cookies = browser.cookies
+        page = await other.go("/signed-in")
+
+        assert page.status_code == 200
+        assert f"form-action 'self' {lobby.server.url};" in page.headers["content-security-policy"]
+        assert (await other.submit(page)).status_code == 200
+        assert len(lobby.server.ended) == 1
+        # The one that was not told hears it from the store within a second.
+        await lobby.home.gateway.epochs.poll()
+        assert (await browser.once("/v1/me")).status_code == 401
 
 
 async def test_while_the_issuer_is_away_nobody_signs_in_and_whoever_is_stays(lobby: Lobby) -> None:

@@ -119,20 +119,28 @@ class Client:
             raise refused(Reason.USERINFO_WRONG)
         return claims
 
+    async def ends_at(self) -> str | None:
+        """Where the issuer ends its own sign-ins; None where it has no such place, or can't be asked."""
+        provider = await self._reachable()
+        return None if provider is None else provider.end_session_endpoint
+
     async def end_session(self, id_token: str | None, back_to: str) -> str | None:
-        """Where to send a browser that signed out (OpenID Connect RP-Initiated Logout); None where the issuer has no
-        such place, or can't be asked: the sign-in here has ended all the same."""
-        try:
-            provider = await self.issuer.providers.current()
-        except Unavailable:
-            return None
-        if provider.end_session_endpoint is None:
+        """Where to send a browser that signed out (OpenID Connect RP-Initiated Logout); None where there is no such
+        place: the sign-in here has ended all the same."""
+        provider = await self._reachable()
+        if provider is None or provider.end_session_endpoint is None:
             return None
         made = await self._app(provider).create_logout_url(
             post_logout_redirect_uri=back_to, id_token_hint=id_token, client_id=self._client_id
         )
         url: str = made["url"]
         return url
+
+    async def _reachable(self) -> Provider | None:
+        try:
+            return await self.issuer.providers.current()
+        except Unavailable:
+            return None
 
     def _app(self, provider: Provider) -> Any:  # Authlib has no types
         secret = self._client_secret

@@ -69,8 +69,7 @@ class SignInFlow:
         issuer = self.client.issuer
         claims = await issuer.claims(tokens.id_token, nonce=flow.nonce, access_token=tokens.access_token)
         principal = signed_in(await self._completed(claims, tokens), issuer.settings, self._clock.now())
-        last = issuer.providers.last
-        ends_at_issuer = last is not None and last.end_session_endpoint is not None
+        ends_at_issuer = await self.client.ends_at() is not None
         return Arrival(principal=principal, id_token=tokens.id_token, next=flow.next, ends_at_issuer=ends_at_issuer)
 
     async def _check_issuer(self, iss: Sequence[str]) -> None:

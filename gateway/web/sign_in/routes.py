@@ -123,12 +123,12 @@ class Door:
         except GatewayError as error:
             return self._trouble(request, text_of(error), str(request.url.path))
         flow = self._flow_at(sign_in)
-        provider = flow.client.issuer.providers.last if flow else None
+        ends_at = await flow.client.ends_at() if flow else None
         return self._pages.signed_in(
             name=requester.profile.name,
             tenant=requester.tenant,
             csrf_token=principal.csrf_token or "",
-            leads_to=[provider.end_session_endpoint] if provider and provider.end_session_endpoint else [],
+            leads_to=[] if ends_at is None else [ends_at],
         )
 
     async def sign_out(self, request: Request) -> Response:
