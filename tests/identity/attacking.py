@@ -23,7 +23,7 @@ from gateway.model import Identity, Principal, ProfileId
 from gateway.settings import Settings, load
 from tests.cast import profile_id
 from tests.channels import SECRETS as CHANNEL_SECRETS
-from tests.channels import add_service, link
+from tests.channels import add_service, link, signed
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 from tests.house import WHERE, House, house
@@ -126,9 +126,10 @@ class World:
         headers: list[tuple[bytes, bytes]] = [
             (name.encode(), str(self.forge.fill(value)).encode()) for name, value in attempt.headers.items()
         ]
+        body = self.forge.fill(attempt.body)
         cookies, query, more = [], {}, {}
         for place, text in zip(sent, credentials, strict=True):
-            value = str(self.forge.fill(place.value)).replace("{}", text)
+            value = _signatures(str(self.forge.fill(place.value)).replace("{}", text), body)
             if place.header is not None:
                 headers.append((place.header.encode(), value.encode()))
             elif place.cookie is not None:
@@ -137,15 +138,23 @@ class World:
                 query[place.query] = value
             else:
                 more[str(place.body)] = value
+        if body is not None:
+            headers.append((b"Content-Type", b"application/json"))
         if cookies:
             headers.append((b"Cookie", "; ".join(cookies).encode()))
-        body = self.forge.fill(attempt.body)
         transport = httpx2.ASGITransport(app=self.home.app, client=(peer, 50_000))
         async with httpx2.AsyncClient(transport=transport, base_url=WHERE) as client:
             path = str(self.forge.fill(attempt.path))
-            return await client.request(
-                attempt.method, path, params=query, headers=headers, json=body | more if more else body
-            )
+            content = None if body is None else orjson.dumps(body | more if more else body)
+            return await client.request(attempt.method, path, params=query, headers=headers, content=content)
+
+
+def _signatures(value: str, body: object) -> str:
+    """What a channel would sign the body with, where `value` asks for it."""
+    for account in CHANNEL_SECRETS:
+        value = value.replace(f"{{signature by {account}}}", signed(orjson.dumps(body), account))
+        value = value.replace(f"{{signature by {account} of another body}}", signed(b"{}", account))
+    return value
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any, Literal
 
 import orjson
@@ -70,6 +71,7 @@ class Forge:
     def __init__(self, issuers: Mapping[str, LocalIssuer], words: Mapping[str, str]) -> None:
         self._issuers = issuers
         self._words = words
+        self._numbers = count(1)
 
     def fill(self, value: Any) -> Any:
         """`value` with names of people, issuers and times put in."""
@@ -84,6 +86,10 @@ class Forge:
             return ABSENT
         if time := _TIME.fullmatch(text):
             return int(self._issuers["main"].clock.now().timestamp()) + int(time[1] or 0)
+        if text == "now in ms":  # as LINE writes it
+            return int(self._issuers["main"].clock.now().timestamp() * 1_000)
+        if "{next}" in text:
+            text = text.replace("{next}", str(next(self._numbers)))
         for word, meaning in self._words.items():
             text = text.replace(f"{{{word}}}", meaning)
         return text.replace("{long}", "x" * 20_000).replace("{256}", "x" * 256)
