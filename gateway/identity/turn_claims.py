@@ -44,9 +44,10 @@ def sources_of(principal: Principal) -> tuple[Source, ...]:
 
 
 def roles_of(principal: Principal) -> tuple[RoleAssignment, ...]:
-    """The roles that go with the token. Those that an introspection told are left out: they may be gone within seconds
-    (issue 3, "groups to roles"), and a turn token lasts for minutes."""
-    return () if principal.credential == INTROSPECTION else principal.roles
+    """The roles that go with the token. Those that an introspection told, alone or beside another credential, are left
+    out: they may be gone within seconds (issue 3, "groups to roles"), and a turn token lasts for minutes."""
+    told = any(one.credential == INTROSPECTION for one in (principal, *principal.beside))
+    return () if told else principal.roles
 
 
 def claims_of(  # one argument for each thing that a token is bound to

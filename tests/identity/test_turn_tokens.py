@@ -375,6 +375,18 @@ async def test_it_ends_with_any_of_several_credentials(minted: Minted) -> None:
     await minted.tokens.verify(minted.token)
 
 
+async def test_a_senders_token_ends_with_the_connector_that_brought_it(minted: Minted) -> None:
+    """One whose channel signs its requests has no credential here, so what counts is its service."""
+    robot = await minted.store.person("robot", kind="service")
+    beside = replace(minted.requester().principal, credential="webhook", credential_id="line:main", subject=robot.id)
+    token, _, _ = minted.tokens.mint(minted.requester(beside=(beside,)), minted.facts)
+    await minted.tokens.verify(token)
+
+    await minted.store.identities.change_profile(ACME, robot.id, name=None, emails=None, disabled=True)
+
+    assert await reason_of(minted.tokens, token) == "turn_origin_ended"
+
+
 async def test_other_kinds_bring_their_own_check(minted: Minted) -> None:
     """Sign-ins are looked up by their id."""
     signed_in = {"sgn_1"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Annotated, Any
 
 import pytest
@@ -52,6 +53,15 @@ def test_two_tools_of_one_name_or_one_kind_of_arguments_fail_the_start() -> None
     for second in (_tool("one", Others), _tool("two", Words)):
         with pytest.raises(ValueError, match="two tools"):
             Registry([_tool("one"), second])
+
+
+def test_a_tool_that_no_runtime_may_run_fails_the_start() -> None:
+    """Design section 5.5: tools are what turn tokens are for; `tool` says so by itself, and a tool of several must."""
+    one = _tool("one")
+    operation = replace(one.operations[0], by_turn_token=False)
+    with pytest.raises(ValueError, match="by_turn_token"):
+        Registry([replace(one, operations=(operation,))])
+    assert Registry([one]).find("one") is one
 
 
 def test_arguments_are_read_strictly_and_described_by_the_names_callers_use() -> None:

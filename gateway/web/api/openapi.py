@@ -44,6 +44,7 @@ _PROBLEM: dict[str, Any] = {
         },
     },
 }
+_BY_PEOPLE: list[dict[str, list[str]]] = [{"bearer": []}, {"browser": [], "page": []}]
 
 
 def openapi(endpoints: Iterable[Endpoint], tools: Registry, version: str) -> dict[str, Any]:
@@ -55,12 +56,13 @@ def openapi(endpoints: Iterable[Endpoint], tools: Registry, version: str) -> dic
     return {
         "openapi": "3.1.0",
         "info": {"title": "Agent memory gateway", "version": version},
-        "security": [{"bearer": []}, {"browser": [], "page": []}],
+        "security": _BY_PEOPLE,
         "paths": paths,
         "components": {
             "schemas": schemas,
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
+                "turn": {"type": "apiKey", "in": "header", "name": "Gateway-Turn-Token"},
                 "browser": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "Of GET /sign-in."},
                 "page": {
                     "type": "apiKey",
@@ -81,6 +83,8 @@ def _operation(endpoint: Endpoint, tools: Registry, schemas: dict[str, Any]) -> 
         "responses": _responses(endpoint, schemas),
         "x-gateway-action": sorted({str(operation.action) for operation in endpoint.operations}),
     }
+    if any(operation.by_turn_token for operation in endpoint.operations):
+        described["security"] = [*_BY_PEOPLE, {"turn": []}, {"turn": [], "bearer": []}]
     if endpoint.body is not None:
         content = _tool_bodies(tools, schemas) if endpoint.body is Arguments else _model(endpoint.body, schemas)
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": content}}}
