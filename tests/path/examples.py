@@ -23,6 +23,16 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/sessions/{session}/context"): {},
     ("POST", "/v1/sessions/{session}/messages"): {"role": "user", "content": "hello"},
     ("POST", "/v1/agents/{agent}/sessions"): {"kind": "group"},
+    ("POST", "/v1/connectors/{channel}/turns"): {
+        "account": "main",
+        "sender": "U1",
+        "chat": {"kind": "group", "id": "C1"},
+    },
+    ("POST", "/v1/connectors/{channel}/members"): {
+        "account": "main",
+        "chat": {"kind": "group", "id": "C1"},
+        "joined": ["U1"],
+    },
     ("PATCH", "/v1/sessions/{session}"): {"title": "mine now"},
     ("PUT", "/v1/sessions/{session}/owner"): {"profile": NOBODY},
     ("PUT", "/v1/agents/{agent}/personal-instructions"): {"content": "Short."},
