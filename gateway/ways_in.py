@@ -187,7 +187,7 @@ def _login_issuer(one: LoginIssuer) -> IssuerSettings:
     return IssuerSettings(
         issuer=one.issuer,
         audience=one.client_id,
-        algorithms=frozenset(one.algorithms),
+        algorithms=_algorithms(one.algorithms),
         tenant=TenantId(one.tenant) if one.tenant else None,
         tenant_claim=one.tenant_claim,
         trust_email=one.trust_email,
@@ -201,7 +201,7 @@ def _signed(one: ProxyAssertion) -> SignedHeader:
     issuer = IssuerSettings(
         issuer=one.issuer,
         audience=one.audience,
-        algorithms=frozenset(one.algorithms),
+        algorithms=_algorithms(one.algorithms),
         tenant=TenantId(one.tenant) if one.tenant else None,
         tenant_claim=one.tenant_claim,
         purpose=Purpose.ASSERTION,
@@ -229,7 +229,7 @@ def _issuer(one: Issuer) -> IssuerSettings:
     return IssuerSettings(
         issuer=one.issuer,
         audience=one.audience,
-        algorithms=frozenset(one.algorithms),
+        algorithms=_algorithms(one.algorithms),
         tenant=TenantId(one.tenant) if one.tenant else None,
         tenant_claim=one.tenant_claim,
         jwks_uri=one.jwks_uri,
@@ -259,6 +259,11 @@ def _server(one: IntrospectionServer, environ: Mapping[str, str]) -> Introspecti
         groups_claim=one.groups_claim,
         roles=_roles(one.roles),
     )
+
+
+def _algorithms(names: Sequence[str]) -> frozenset[str]:
+    """RFC 9864 gave EdDSA with Ed25519 a name of its own; an issuer may write either."""
+    return frozenset(names) | ({"Ed25519"} if "EdDSA" in names else frozenset())
 
 
 def _roles(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[RoleAssignment, ...]]:

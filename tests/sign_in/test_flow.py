@@ -181,6 +181,22 @@ def _spelled(value: Any, own: str) -> Any:
     return value.replace("SELF", own) if isinstance(value, str) else value
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "written"), [("RS256", "RS256"), ("ES256", "ES256"), ("EdDSA", "EdDSA"), ("EdDSA", "Ed25519")]
+)
+async def test_each_algorithm_of_the_settings_is_accepted_and_its_hash_with_it(
+    lobby: Lobby, algorithm: str, written: str
+) -> None:
+    """RFC 9864 gave EdDSA a second name, for an access token's issuer too; each has its hash for `at_hash`."""
+    lobby.server.rotate("new", algorithm)
+    lobby.server.faults.header = {"alg": written}
+
+    assert (await lobby.browser().go("/sign-in")).status_code == 200
+    lobby.server.faults.token = {"access_token": "another"}
+    assert (await lobby.browser().go("/sign-in")).status_code == 502
+    assert lobby.refusals() == ["access_token_hash_wrong"]
+
+
 async def test_an_issuer_that_does_not_say_who_it_is_in_the_response_need_not(lobby: Lobby) -> None:
     """RFC 9207 section 2.4: `iss` is asked for where it is advertised, and checked whenever it is there."""
     lobby.server.faults.metadata = {"authorization_response_iss_parameter_supported": ABSENT}
