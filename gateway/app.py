@@ -20,6 +20,7 @@ from gateway.backends.local.clock import SystemClock
 from gateway.backends.local.epochs import Epochs
 from gateway.backends.local.periodically import periodically
 from gateway.backends.local.refusals import Kind, Refusals
+from gateway.backends.sql.acting import on_behalf_of
 from gateway.backends.sql.agents import SqlAgents
 from gateway.backends.sql.audit import SqlAudit
 from gateway.backends.sql.channel_events import SqlChannelEvents
@@ -37,6 +38,8 @@ from gateway.backends.upstream.deliveries import HttpDeliveries
 from gateway.channels_in import channels_in
 from gateway.founding import Founder
 from gateway.identity.channel_accounts import ChannelAccounts
+from gateway.identity.merging import Merging
+from gateway.identity.owners import Owners
 from gateway.identity.people import People
 from gateway.identity.profiles import ProfileResolver
 from gateway.identity.sign_ins import BrowserSignIns, OwnSignIns
@@ -203,6 +206,8 @@ def compose(
     folders = AgentFolders(folder / "workspaces", FileLocks(folder / "locks"), threads)
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
     epochs.when_changed_elsewhere(directory.forget)
+    # A merge gives away any number of sessions: all is forgotten with its epoch, even where nobody waits for the answer
+    epochs.when_risen(lambda _tenant, _epoch: directory.forget())
     http = httpx2.AsyncClient(follow_redirects=False)
     ways = ways_in(
         settings,
@@ -357,6 +362,7 @@ def _catalogue(
         ]
     )
     tokens = AccessTokens(stores.identities, clock)
+    owners = Owners(stores.identities)
     return Catalogue(
         tools=tools,
         context=context_operation(conversations, ways.turn_tokens),
@@ -364,7 +370,12 @@ def _catalogue(
         sessions=SessionOperations(conversations),
         me=MyOperations(tokens, own_sign_ins, tools),
         agents=AgentOperations(stores.agents, folders, clock),
-        people=PeopleOperations(People(stores.identities, clock), tokens, stores.identities),
+        people=PeopleOperations(
+            People(stores.identities, owners, clock),
+            Merging(stores.identities, owners, clock),
+            tokens,
+            stores.identities,
+        ),
         policy=PolicyOperations(stores.policies, clock),
         audit=AuditOperations(stores.audit),
         connectors=ConnectorOperations(
@@ -400,8 +411,9 @@ def _pipeline(
         open_session=OpenSession(directory, Taints(stores.tainted_turns, clock)),
         assemble_context=AssembleContext(folders, directory, stores.identities, clock),
         authorize=authorize,
-        call_tool=CallTool(record_audit.intent, epochs.current),
+        call_tool=CallTool(record_audit.intent, epochs.current, on_behalf_of),
         record_audit=record_audit,
+        hear=epochs.hear,
         epoch_of=lambda tenant: epochs.current(tenant) if epochs.knows(tenant) else 0,
     )
 

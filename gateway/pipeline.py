@@ -41,6 +41,7 @@ class Pipeline:
     authorize: AuthorizeStage
     call_tool: CallTool
     record_audit: RecordAudit
+    hear: Callable[[TenantId], Awaitable[None]]  # takes note of the tenant's epoch as the store has it now
     epoch_of: Callable[[TenantId], int]  # as it is known now; 0 for a tenant that is not there
 
     async def run(self, call: Call, trail: Trail) -> object:
@@ -84,6 +85,7 @@ class Pipeline:
 
     async def _resolve(self, call: Call, trail: Trail, principal: Principal, entry: Entry | None) -> Turn:
         async def renew() -> Turn:
+            await self.hear(principal.tenant)  # another process may have merged or revoked a moment ago
             verified = await self.authenticate(call.credentials)
             return await self.open_session(await self._resolve(call, trail, verified, entry), entry)
 

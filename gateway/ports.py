@@ -69,6 +69,26 @@ class Tenants(Protocol):
         """A new tenant with epoch 1. Raises Conflict where the name is taken."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeReport:
+    """What a merge moved and ended; of a preview, what it would. Sessions are counted and named by id or by the key of
+    a private one, which holds a profile's id and nothing that anybody wrote."""
+
+    retired: ProfileId
+    survivor: ProfileId
+    merged_at: datetime | None  # None: a preview, and nothing was changed
+    identities: tuple[Identity, ...]  # of sign-ins and of senders on channels: the survivor's from now on
+    emails: tuple[str, ...]
+    aliases: tuple[ProfileId, ...]  # merged into the retired one before; they point to the survivor now
+    tokens: tuple[str, ...]  # tok_… of the retired one, revoked
+    sign_ins: tuple[str, ...]  # of the retired one in browsers, ended
+    roles_ended: tuple[RoleAssignment, ...]  # the survivor keeps its own and gets none
+    sessions_owned: int  # roots that the survivor owns from now on
+    sessions_shared: int  # further ones that the survivor takes part in from now on
+    private_sessions: tuple[str, ...]  # keys of both people's private sessions: all stay
+    groups_of_both: tuple[SessionId, ...]  # where both took part: one person with the earlier joining
+
+
 class Identities(Protocol):
     """Profiles, the principals linked to them, their roles and tokens. Emails are kept trimmed and case-folded."""
 
@@ -112,6 +132,17 @@ class Identities(Protocol):
 
     async def identities(self, tenant: TenantId, profile: ProfileId) -> Sequence[Identity]:
         """The principals linked to a profile."""
+
+    async def merge(
+        self, tenant: TenantId, retired: ProfileId, survivor: ProfileId, now: datetime
+    ) -> MergeReport | None:
+        """One transaction: `retired` points to `survivor`, and so do those that pointed to it; identities, emails and
+        sessions move; tokens are revoked, and sign-ins in browsers and roles end. The same merge again changes nothing
+        and gives the same report. None where one of them is not there. Raises Conflict for two that can't be one
+        (`identity/merging.py`)."""
+
+    async def preview_merge(self, tenant: TenantId, retired: ProfileId, survivor: ProfileId) -> MergeReport | None:
+        """What `merge` would answer, and raises what it would raise; nothing is changed."""
 
     async def token_by_hash(self, digest: bytes) -> AccessToken | None:
         """The token stored under this hash, a revoked or expired one too."""

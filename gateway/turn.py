@@ -89,15 +89,21 @@ class Turn:
         """See `Authorize.scope`."""
         return self.authorize.scope(self, action)
 
+    async def again(self) -> Turn:
+        """The same person's turn, verified anew. Raises Unauthenticated where the credential or the profile is another
+        by now."""
+        again = await self.renew()
+        if again.requester.profile.id != self.requester.profile.id:
+            raise Unauthenticated("Your account changed while this was saved.", reason="profile_changed")
+        return again
+
     async def confirm(self, permit: Permit[SingleTarget]) -> None:
         """Asks everything that gave `permit` once more, just before its effect can no longer be taken back.
 
         Raises Unauthenticated where the credential or the profile is another by now, NotFound where the policy is, or
         where the agent is gone.
         """
-        again = await self.renew()
-        if again.requester.profile.id != self.requester.profile.id:
-            raise Unauthenticated("Your account changed while this was saved.", reason="profile_changed")
+        again = await self.again()
         target = permit.target
         if isinstance(target, MemoryTarget) and again.agent(target.agent) is None:
             raise NotFound

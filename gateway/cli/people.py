@@ -11,11 +11,11 @@ from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, Cursor, Limit, PersonReference, TenantName, noun
 from gateway.cli.references import person_id
 from gateway.cli.running import Desk, at_desk
-from gateway.operations.people import IdentityBody, Listing, OfPerson, PersonBody, RolesBody
+from gateway.operations.people import IdentityBody, Listing, MergeBody, OfPerson, PersonBody, RolesBody
 from gateway.tools.arguments import Arguments, parse
 from gateway.tools.registry import AnyOperation
 from gateway.web.api import shapes
-from gateway.web.api.shapes import PersonShape, ProfileShape
+from gateway.web.api.shapes import IdentityShape, MergeShape, PersonShape, ProfileShape, RoleShape
 
 Issuer = Annotated[
     str | None,
@@ -39,6 +39,7 @@ def build() -> typer.Typer:
     commands.command("add")(add_person)
     commands.command("link")(link)
     commands.command("unlink")(unlink)
+    commands.command("merge")(merge)
     commands.command("roles")(roles)
     return commands
 
@@ -120,6 +121,25 @@ def unlink(
             output.say(f"{sender or subject} of {_where(issuer, channel, account)} is unlinked.")
 
 
+def merge(
+    person: PersonReference,
+    into: Annotated[str, typer.Option("--into", help="Who stays: an id, an email or a unique name.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would move, and change nothing.")] = False,
+    config: Config = None,
+    tenant: TenantName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Makes one person of two profiles: PERSON is retired, and the other stays. It can't be undone."""
+
+    async def ask(desk: Desk) -> Any:
+        people = desk.catalogue.people
+        wanted = {"into": await person_id(desk, into), "preview": dry_run}
+        return await _on(desk, people.preview_merge if dry_run else people.merge, person, MergeBody, wanted)
+
+    with refusals():
+        output.show(as_json, shapes.merge(at_desk(config, tenant, ask)), _print_merge)
+
+
 def roles(
     person: PersonReference,
     replacing: Annotated[
@@ -172,7 +192,11 @@ def _role(text: str) -> dict[str, str]:
 
 def role_words(person: ProfileShape | PersonShape) -> list[str]:
     """Roles as `--set` takes them."""
-    return [held["role"] if held["agent"] == "*" else f"{held['role']}@{held['agent']}" for held in person["roles"]]
+    return _role_words(person["roles"])
+
+
+def _role_words(roles: list[RoleShape]) -> list[str]:
+    return [held["role"] if held["agent"] == "*" else f"{held['role']}@{held['agent']}" for held in roles]
 
 
 def _print_page(listed: dict[str, Any]) -> None:
@@ -184,11 +208,13 @@ def _print_page(listed: dict[str, Any]) -> None:
     output.more(listed["next_cursor"])
 
 
-def _print_one(person: PersonShape) -> None:
-    signs_in = [
-        f"{one['subject']} of {_where(one['issuer'], one.get('channel'), one.get('account'))}"
-        for one in person["identities"]
+def _sign_ins(identities: list[IdentityShape]) -> list[str]:
+    return [
+        f"{one['subject']} of {_where(one['issuer'], one.get('channel'), one.get('account'))}" for one in identities
     ]
+
+
+def _print_one(person: PersonShape) -> None:
     output.facts(
         [
             ("id", person["id"]),
@@ -196,7 +222,29 @@ def _print_one(person: PersonShape) -> None:
             ("kind", person["kind"]),
             ("emails", person["emails"]),
             ("roles", role_words(person)),
-            ("signs in as", signs_in),
+            ("signs in as", _sign_ins(person["identities"])),
             ("disabled", person["disabled"]),
+        ]
+    )
+
+
+def _print_merge(merge: MergeShape) -> None:
+    sessions = merge["sessions"]
+    if merge["preview"]:
+        output.say("Nothing was changed. This merge would do:")
+    output.facts(
+        [
+            ("retired", merge["retired"]),
+            ("stays", merge["survivor"]),
+            ("sign-ins that move", _sign_ins(merge["identities"])),
+            ("emails that move", merge["emails"]),
+            ("merged before", merge["aliases"]),
+            ("tokens revoked", merge["tokens_revoked"]),
+            ("browsers signed out", merge["sign_ins_ended"]),
+            ("roles that end", _role_words(merge["roles_ended"])),
+            ("sessions owned", sessions["owned"]),
+            ("sessions shared", sessions["shared"]),
+            ("private sessions", sessions["private"]),
+            ("groups of both", sessions["groups_of_both"]),
         ]
     )

@@ -5,11 +5,11 @@ Who may ask at all is the policy's decision (`admin/people`), made before these 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 
 from gateway.errors import Conflict, Fault, Invalid, NotFound
 from gateway.identity import emails as addresses
+from gateway.identity.owners import Owners
 from gateway.identity.reserved import is_reserved
 from gateway.identity.roles import (
     OWNERSHIP,
@@ -18,7 +18,6 @@ from gateway.identity.roles import (
     check_may_assign,
     check_may_change,
     check_may_speak_as,
-    is_owner,
     role_faults,
 )
 from gateway.keys import CHANNEL_ISSUERS, LONGEST_PEER, channel_issuer, is_account, is_channel, is_peer, new_id
@@ -28,17 +27,15 @@ from gateway.ports import Clock, Identities
 _LONGEST_NAME = 200
 _LONGEST_ID = 255
 _MOST_EMAILS = 20
-_PAGE = 200
 
 
 class People:
     """Changes to the people of the actor's tenant. Every method raises Unavailable when the store is away."""
 
-    def __init__(self, identities: Identities, clock: Clock) -> None:
+    def __init__(self, identities: Identities, owners: Owners, clock: Clock) -> None:
         self._identities = identities
+        self._owners = owners
         self._clock = clock
-        # Two owners who take the role from each other at once must not both find the other still there.
-        self._owners = asyncio.Lock()
 
     async def add(
         self,
@@ -76,7 +73,7 @@ class People:
         owner.
         """
         _refuse([*_name_faults(name), *_email_faults(emails)])
-        async with self._owners:
+        async with self._owners.one_at_a_time:
             target = await self._target(actor, profile)
             only_own_name = target.id == actor.profile.id and emails is None and disabled is None
             if not only_own_name:
@@ -84,7 +81,7 @@ class People:
             if emails is not None:  # an issuer whose emails are trusted, now or later, signs their holder in
                 check_may_speak_as(actor, target, "An email")
             if disabled:
-                await self._check_an_owner_stays(target)
+                await self._owners.check_one_stays(target)
             changed = await self._identities.change_profile(
                 actor.tenant, target.id, name=_tidied(name), emails=_folded(emails), disabled=disabled
             )
@@ -97,12 +94,12 @@ class People:
         Conflict for a merged profile, and where the tenant would lose its last owner.
         """
         _refuse(role_faults(roles))
-        async with self._owners:
+        async with self._owners.one_at_a_time:
             target = await self._target(actor, profile)
             check_may_assign(actor, target, roles)
             check_may_change(actor, target)
             if OWNERSHIP not in roles:
-                await self._check_an_owner_stays(target)
+                await self._owners.check_one_stays(target)
             changed = await self._identities.set_roles(actor.tenant, target.id, tuple(dict.fromkeys(roles)))
         return _there(changed)
 
@@ -144,20 +141,6 @@ class People:
             raise Conflict("This profile was merged into another; change that one.", facts=facts)
         return target
 
-    async def _check_an_owner_stays(self, target: Profile) -> None:
-        if is_owner(target) and not await self._has_other_owner(target):
-            raise Conflict("This is the last owner. Make somebody else an owner first.")
-
-    async def _has_other_owner(self, target: Profile) -> bool:
-        cursor: str | None = None
-        while True:
-            page = await self._identities.people(target.tenant, limit=_PAGE, cursor=cursor)
-            if any(_is_acting_owner(person) and person.id != target.id for person in page.items):
-                return True
-            cursor = page.next_cursor
-            if cursor is None:
-                return False
-
 
 def check_first_owner(*, name: str, email: str) -> None:
     """Raises Invalid where `add_first_owner` would: so that a tenant is founded with its owner, or not at all."""
@@ -190,10 +173,6 @@ def _new_profile(
         roles=tuple(dict.fromkeys(roles)),
         created_at=now,
     )
-
-
-def _is_acting_owner(profile: Profile) -> bool:
-    return is_owner(profile) and profile.kind == PERSON and not profile.disabled
 
 
 def _there(profile: Profile | None) -> Profile:

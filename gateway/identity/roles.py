@@ -130,6 +130,16 @@ def check_may_speak_as(actor: Requester, target: Profile, what: str) -> None:
         raise ToolNotAllowed(f"{what} is a way in as a service that may do what you may not, so an owner can do that.")
 
 
+def check_may_merge(actor: Requester) -> None:
+    """Raises ToolNotAllowed unless `actor` is an owner.
+
+    Both sides of a merge could gain: who signed in as the retired profile gets the survivor's rights, and the survivor
+    gets its sessions. An admin may do neither by a link, and so not by a merge.
+    """
+    if not is_owner(actor.profile):
+        raise ToolNotAllowed("A merge joins the sign-ins and sessions of two people, so an owner can do that.")
+
+
 def _holds(profile: Profile, role: RoleAssignment) -> bool:
     return _includes(by_hand(profile), role)
 

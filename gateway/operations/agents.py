@@ -86,13 +86,14 @@ class AgentOperations:
             raise NotFound
         return found
 
-    async def _run_add(self, permit: Permit[FunctionTarget], _turn: Turn, body: AgentBody) -> Agent:
+    async def _run_add(self, permit: Permit[FunctionTarget], turn: Turn, body: AgentBody) -> Agent:
         """Raises Invalid with every fault, Conflict where the name or the folder belongs to an agent already."""
         agent = _agent(permit, body, await self._folders.run(available_timezones))
         if any(
             agent.name == one.name or agent.workspace == one.workspace for one in await self._agents.all(agent.tenant)
         ):
             raise Conflict("An agent has that name or that folder already. Choose another.")
+        await turn.again()  # a folder is not taken back
         # The folder first: an agent whose folder could not be made would be there and refuse every turn.
         await self._folders.run(
             lambda: scaffold(self._folders.root / agent.tenant, agent.workspace, agent.name, agent.title)

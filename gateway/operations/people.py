@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 from pydantic import Field, model_validator
 
 from gateway.errors import NotFound
+from gateway.identity.merging import Merging
 from gateway.identity.people import People
 from gateway.identity.tokens import AccessTokens
 from gateway.keys import channel_issuer
@@ -16,7 +17,7 @@ from gateway.model import AccessToken, Action, AgentName, Identity, Profile, Pro
 from gateway.operations.found import LONGEST_NAME, few, function, role_names
 from gateway.policy.permit import Permit
 from gateway.policy.targets import FunctionTarget
-from gateway.ports import Identities, Page
+from gateway.ports import Identities, MergeReport, Page
 from gateway.tools.arguments import Arguments
 from gateway.tools.registry import AnyOperation, Operation
 from gateway.turn import Turn
@@ -86,6 +87,13 @@ _SIGN_IN = {"issuer", "subject"}
 _SENDER = {"channel", "account", "sender"}
 
 
+class MergeBody(Arguments):
+    """`POST /v1/admin/people/{id}/merge`: the profile of the path is retired, and `into` stays."""
+
+    into: Text
+    preview: bool = False
+
+
 class TokenBody(Arguments):
     """A new access token. Without scopes it reaches what the credential reaches that makes it."""
 
@@ -129,8 +137,9 @@ class NewToken:
 class PeopleOperations:
     """Builds the operations on people."""
 
-    def __init__(self, people: People, tokens: AccessTokens, identities: Identities) -> None:
+    def __init__(self, people: People, merging: Merging, tokens: AccessTokens, identities: Identities) -> None:
         self._people = people
+        self._merging = merging
         self._tokens = tokens
         self._identities = identities
         self.list = _operation("people.list", "Lists the people.", Action.READ, self._run_list)
@@ -155,6 +164,16 @@ class PeopleOperations:
         )
         self.link = _operation("people.link", "Links a sign-in.", Action.EDIT, self._run_link, _link_details)
         self.unlink = _operation("people.unlink", "Unlinks a sign-in.", Action.EDIT, self._run_unlink, _link_details)
+        self.merge = _operation(
+            "people.merge",
+            "Makes one person of two profiles.",
+            Action.MERGE,
+            self._run_merge,
+            _merge_details,
+        )
+        self.preview_merge = _operation(
+            "people.merge.preview", "Says what a merge would move.", Action.MERGE, self._run_preview_merge
+        )
         self.create_token = _operation(
             "people.tokens.create",
             "Makes an access token for a service.",
@@ -217,6 +236,22 @@ class PeopleOperations:
         body, profile = arguments.body, ProfileId(arguments.profile)
         issuer, subject = body.key
         await self._people.unlink(permit.requester, profile, issuer=issuer, subject=subject)
+
+    def merging(self, arguments: OfPerson[MergeBody]) -> AnyOperation:
+        """What a request to merge asks for: to merge, or to be told what that would do."""
+        return self.preview_merge if arguments.body.preview else self.merge
+
+    async def _run_merge(
+        self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[MergeBody]
+    ) -> MergeReport:
+        retired, into = ProfileId(arguments.profile), ProfileId(arguments.body.into)
+        return await self._merging.merge(permit.requester, retired, into)
+
+    async def _run_preview_merge(
+        self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[MergeBody]
+    ) -> MergeReport:
+        retired, into = ProfileId(arguments.profile), ProfileId(arguments.body.into)
+        return await self._merging.preview(permit.requester, retired, into)
 
     async def _run_create_token(
         self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfPerson[TokenBody]
@@ -286,6 +321,10 @@ async def _disable_details(_permit: Permit[FunctionTarget], _turn: Turn, _of: Of
 
 async def _link_details(_permit: Permit[FunctionTarget], _turn: Turn, of: OfPerson[IdentityBody]) -> dict[str, object]:
     return {"identity": "#".join(of.body.key)}
+
+
+async def _merge_details(_permit: Permit[FunctionTarget], _turn: Turn, of: OfPerson[MergeBody]) -> dict[str, object]:
+    return {"retired": of.profile[:LONGEST_NAME], "survivor": of.body.into[:LONGEST_NAME]}
 
 
 async def _create_token_details(

@@ -69,14 +69,15 @@ class AssembleContext:
     async def _is_owner(self, turn: Turn, session: Session) -> bool:
         """Whether this turn is the session owner's; the creator's, where the owner is not a person.
 
-        A child belongs to whom its root belongs, so whoever made the child alone does not count.
+        A child belongs to whom its root belongs, so whoever made the child alone does not count. The creator is written
+        once, so whoever was merged into the requester since is the requester.
         """
         requester = turn.requester.profile
         if requester.kind != PERSON:
             return False
         if session.owner == requester.id:
             return True
-        if await self._root_creator(session) != requester.id:
+        if await self._root_creator(session) not in (requester.id, *requester.aliases):
             return False
         owner = await self._identities.profile(turn.tenant, session.owner)
         return owner is not None and owner.kind != PERSON

@@ -15,13 +15,14 @@ import sqlalchemy.exc
 from sqlalchemy import Connection, select, text
 
 from gateway.backends.sql.database import Budget, Database, driver, mapped_errors
+from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.sessions import SqlSessions
 from gateway.backends.sql.tables import SCHEMA_VERSION, tenants
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
 from gateway.errors import ConfigurationFaults, Conflict, GatewayError, Unavailable
 from gateway.model import TenantId
-from tests.backends.stores import ACME, ALICE, NOW, a_draft, a_session
+from tests.backends.stores import ACME, ALICE, NOW, a_draft, a_profile, a_session
 
 BOUND_S = 30
 
@@ -180,6 +181,7 @@ async def test_processes_that_write_at_once_lose_nothing_and_number_without_a_ga
     path, spawn = tmp_path / "gateway.db", multiprocessing.get_context("spawn")
     async with Database(path) as database:
         await SqlTenants(database).add(ACME, demo=False, now=NOW)
+        await SqlIdentities(database).add_profile(a_profile(ALICE))
         before = await database.changes_elsewhere()
         assert await database.changes_elsewhere() == before
         go = spawn.Event()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -79,6 +80,14 @@ class World:
         await stores.sessions.set_participants(ACME, root.id, sorted(people), NOW, expected=None)
         self.people[root.id] = people
 
+    def merged(self, retired: ProfileId, survivor: ProfileId) -> None:
+        """The survivor stands where the retired one stood."""
+        self.sessions = [replace(one, owner=survivor) if one.owner == retired else one for one in self.sessions]
+        for people in self.people.values():
+            if retired in people:
+                people.remove(retired)
+                people.add(survivor)
+
     def expected(self, scope: Scope, narrow: SessionFilter) -> list[SessionId]:
         """The ids in scope, newest first."""
         return [one.id for one in reversed(self.sessions) if self._in_scope(scope, one, narrow)]
@@ -136,7 +145,8 @@ class World:
         )
 
 
-async def _listed(stores: Stores, scope: Scope, narrow: SessionFilter, dice: random.Random) -> list[SessionId]:
+async def listed(stores: Stores, scope: Scope, narrow: SessionFilter, dice: random.Random) -> list[SessionId]:
+    """The ids that a list shows, by pages of any size."""
     found: list[SessionId] = []
     cursor = None
     while True:
@@ -156,7 +166,7 @@ async def test_a_list_holds_exactly_what_the_rules_allow_in_pages_of_any_size(st
     await world.fill(stores, 50)
     for _ in range(40):
         scope, narrow = world.scope(), world.narrow()
-        assert await _listed(stores, scope, narrow, world.dice) == world.expected(scope, narrow)
+        assert await listed(stores, scope, narrow, world.dice) == world.expected(scope, narrow)
 
 
 async def test_agents_that_share_a_walk_are_listed_alike(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +176,7 @@ async def test_agents_that_share_a_walk_are_listed_alike(stores: Stores, monkeyp
     await world.fill(stores, 50)
     for _ in range(40):
         scope, narrow = world.scope(), world.narrow()
-        assert await _listed(stores, scope, narrow, world.dice) == world.expected(scope, narrow)
+        assert await listed(stores, scope, narrow, world.dice) == world.expected(scope, narrow)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -99,13 +99,16 @@ async def test_an_email_belongs_to_one_unmerged_profile_of_a_tenant_and_can_move
 
 async def test_a_merged_profile_neither_holds_an_email_nor_counts_nor_is_listed(stores: Stores) -> None:
     """Design section 5: emails are unique among the unmerged; a principal of a merged profile is its survivor."""
-    retired = a_profile(ProfileId("prf_old"), emails=("x@example.com",), merged_into=ALICE)
+    retired = a_profile(ProfileId("prf_old"), emails=("x@example.com",))
     await stores.identities.add_profile(retired)
     await stores.identities.link(ACME, Identity(issuer=ISSUER, subject="old", profile=retired.id), NOW)
-    await stores.identities.change_profile(ACME, BOB, name=None, emails=["x@example.com"], disabled=True)
+    await stores.identities.merge(ACME, retired.id, ALICE, NOW)
+    with pytest.raises(Conflict):
+        await stores.identities.change_profile(ACME, BOB, name=None, emails=["x@example.com"], disabled=True)
+    await stores.identities.change_profile(ACME, BOB, name=None, emails=None, disabled=True)
     found = await stores.identities.profile_of(ACME, ISSUER, "old")
     holder = await stores.identities.profile_with_email(ACME, "x@example.com")
-    assert (found and found.id, holder and holder.id) == (ALICE, BOB)
+    assert (found and found.id, holder and holder.id) == (ALICE, ALICE)
     assert await stores.identities.count_people(ACME) == 3
     page = await stores.identities.people(ACME, limit=3, cursor=None)
     rest = await stores.identities.people(ACME, limit=3, cursor=page.next_cursor)

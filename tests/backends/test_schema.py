@@ -10,7 +10,7 @@ from gateway.backends.sql.database import Database
 from gateway.backends.sql.tables import SCHEMA_VERSION, metadata, schema_version, tenants
 from tests.cast import BEGAN
 
-ADDED_SINCE_1 = {"channel_events", "sign_ins", "tainted_turns"}
+ADDED_SINCE_1 = {"channel_events", "merges", "sign_ins", "tainted_turns"}
 
 
 async def test_a_store_of_the_first_schema_gets_the_tables_that_were_added(tmp_path: Path) -> None:

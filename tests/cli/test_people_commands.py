@@ -174,3 +174,32 @@ def test_faults_of_a_token_are_all_named(terminal: Terminal) -> None:
     for field in ("name: ", "expires_in_days: ", "scopes: "):
         assert f"  {field}" in answer.err
     assert len(terminal.run("token", "list", "bob", "--json").json["items"]) == 1
+
+
+def test_an_owner_merges_two_people_and_the_dry_run_changes_nothing(terminal: Terminal) -> None:
+    """Interface: people merge; `--json` is the answer of the REST interface, and the same one again."""
+    before = terminal.rest("GET", "/v1/admin/people", who="erin")
+    bob, carol = terminal.ids["bob"], terminal.ids["carol"]
+    words = ("people", "merge", "bob", "--into", "carol")
+
+    for refused in (terminal.run(*words, who="erin"), terminal.run(*words, "--dry-run", who="erin")):
+        assert (refused.code, refused.out) == (3, "")
+    preview = terminal.run(*words, "--dry-run", "--json")
+    told = terminal.run(*words, "--dry-run")
+    assert terminal.rest("GET", "/v1/admin/people", who="erin") == before
+
+    assert preview.code == 0, preview.err
+    assert (preview.json["retired"], preview.json["survivor"], preview.json["preview"]) == (bob, carol, True)
+    assert told.out.startswith("Nothing was changed.")
+    done = terminal.run(*words, "--json")
+    again = terminal.run("people", "merge", bob, "--into", carol, "--json")
+    assert (done.code, again.code, again.json) == (0, 0, done.json)
+    assert done.json["emails"] == ["bob@example.com"]
+    assert "stays" in terminal.run("people", "merge", bob, "--into", carol).out
+    back = terminal.run("people", "merge", carol, "--into", bob)
+    itself = terminal.run("people", "merge", carol, "--into", "carol")
+    assert (back.code, itself.code) == (1, 2)
+    listed = terminal.rest("GET", "/v1/admin/people", who="erin")["items"]
+    assert bob not in [one["id"] for one in listed]
+    assert terminal.run("people", "roles", "bob@example.com", "--json").json["id"] == carol
+    assert ("people.merge", "deny") in terminal.operations()

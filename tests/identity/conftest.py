@@ -11,15 +11,14 @@ from typing import Any
 
 import httpx2
 import pytest
-from sqlalchemy import Connection
 
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
-from gateway.backends.sql.tables import profiles
-from gateway.backends.sql.tenants import SqlTenants, raise_epoch
+from gateway.backends.sql.tenants import SqlTenants
 from gateway.errors import Unauthenticated
 from gateway.identity.issuers import IssuerSettings
 from gateway.identity.oidc import OidcVerifier
+from gateway.identity.owners import Owners
 from gateway.identity.people import People
 from gateway.identity.refusals import NOT_VALID
 from gateway.keys import new_id
@@ -70,14 +69,8 @@ class Store:
         return profile
 
     async def merge(self, retired: Profile, survivor: Profile) -> None:
-        """Leaves the store as a merge does."""
-
-        def work(connection: Connection) -> None:
-            changed = profiles.update().where(profiles.c.id == retired.id).values(merged_into=survivor.id)
-            connection.execute(changed)
-            raise_epoch(connection, retired.tenant)
-
-        await self.database.write(work)
+        """Makes one of two."""
+        await self.identities.merge(retired.tenant, retired.id, survivor.id, self.clock.now())
 
     async def requester(self, profile: Profile, *scopes: str, issuer: str = "gateway") -> Requester:
         """`profile` as it is now, asking with a credential of these scopes (all, where none is named)."""
@@ -110,7 +103,7 @@ async def store(tmp_path: Path, clock: SettableClock) -> AsyncIterator[Store]:
 @pytest.fixture
 def people(store: Store, clock: SettableClock) -> People:
     """What admins do to people."""
-    return People(store.identities, clock)
+    return People(store.identities, Owners(store.identities), clock)
 
 
 @pytest.fixture

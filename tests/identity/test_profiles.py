@@ -214,7 +214,9 @@ async def test_a_merged_persons_sign_ins_lead_to_the_survivor_and_their_tokens_t
     assert await desk.refused(token_of(retired.id), NOT_ACTIVE) == "profile_retired"
 
     await store.merge(survivor, last)
-    assert await desk.refused(signed_in("al"), NOT_ACTIVE) == "profile_retired"
+    assert await desk.resolve(signed_in("al")) == last.id
+    for gone in (retired, survivor):
+        assert await desk.refused(token_of(gone.id), NOT_ACTIVE) == "profile_retired"
 
 
 async def test_a_trusted_email_links_to_the_profile_that_holds_it_for_good(desk: Desk, store: Store) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.errors import ToolNotAllowed
+from gateway.identity.owners import Owners
 from gateway.identity.people import People
 from gateway.identity.roles import by_hand, held_by_all, is_owner, role_of, with_claimed
 from gateway.identity.tokens import AccessTokens
@@ -74,7 +75,7 @@ class Claimed:
 
     def __init__(self, store: Store, clock: SettableClock) -> None:
         self.store = store
-        self.people = People(store.identities, clock)
+        self.people = People(store.identities, Owners(store.identities), clock)
         self.tokens = AccessTokens(store.identities, clock)
 
     async def everybody(self) -> list[Profile]:

@@ -56,7 +56,7 @@ def make_people(rng: Random, tenant: str, agents: list[str]) -> list[Person]:
     """One to four profiles: mostly members, some with other roles or none, a few retired, a few services."""
     people: list[Person] = []
     for number in range(rng.choice((1, 2, 2, 3, 3, 4))):
-        standing = [person.id for person in people if person.merged_into is None and not person.disabled]
+        standing = [one.id for one in people if one.merged_into is None and not one.disabled and one.kind == "person"]
         merged = number > 0 and bool(standing) and rng.random() < 0.12
         people.append(
             Person(

@@ -40,6 +40,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/admin/people"): {"name": "New"},
     ("PATCH", "/v1/admin/people/{profile}"): {"name": "Other"},
     ("PUT", "/v1/admin/people/{profile}/roles"): {"roles": []},
+    ("POST", "/v1/admin/people/{profile}/merge"): {"into": NOBODY},
     ("POST", "/v1/admin/people/{profile}/identities"): {"issuer": "https://id.example", "subject": "x"},
     ("DELETE", "/v1/admin/people/{profile}/identities"): {"issuer": "https://id.example", "subject": "x"},
     ("POST", "/v1/admin/people/{profile}/tokens"): {"name": "robot"},

@@ -288,6 +288,7 @@ def _issuing(watching: Watch, make: Any) -> Any:
 
 FOR_OTHERS = {  # an owner, and the connector of an account
     ("POST", "/v1/admin/people/{profile}/identities"),
+    ("POST", "/v1/admin/people/{profile}/merge"),
     ("POST", "/v1/admin/people/{profile}/tokens"),
     ("POST", "/v1/connectors/{channel}/members"),
     ("POST", "/v1/connectors/{channel}/turns"),

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from gateway.app import compose, create_app
 from gateway.keys import new_id
-from gateway.model import Identity, ProfileId, RoleAssignment
+from gateway.model import Identity, ProfileId
 from gateway.policy.shipped import shipped
 from gateway.settings import Settings, load
 from gateway.workspace.files import Workspace
@@ -324,15 +324,8 @@ async def test_a_token_for_a_tenant_that_is_not_here_harms_nobody(
 
 async def test_a_merged_profile_can_do_nothing_any_more(home: House) -> None:
     """Design section 5, merge: captured authority of the retired profile fails closed."""
-    database = home.gateway.stores.database
-    await database.write(
-        lambda connection: connection.exec_driver_sql(
-            "UPDATE profiles SET merged_into = ? WHERE id = ?", (home.id("bob"), home.id("alice"))
-        )
-    )
-    await home.gateway.stores.identities.set_roles(
-        home.tenant, home.id("carol"), [RoleAssignment(role="member", agent=home.people["carol"].roles[0].agent)]
-    )
+    now = home.gateway.clock.now()
+    await home.gateway.stores.identities.merge(home.tenant, home.id("alice"), home.id("bob"), now)
     assert (await home.get("alice", ME)).status_code == 401
     assert (await home.get("bob", ME)).status_code == 200
 

@@ -10,6 +10,8 @@ import httpx2
 import orjson
 import pytest
 
+from gateway.backends.sql.database import Database
+from gateway.backends.sql.identities import SqlIdentities
 from gateway.errors import Unavailable
 from gateway.model import AgentName
 from gateway.policy.shipped import shipped
@@ -434,7 +436,7 @@ async def test_a_save_is_the_requesters_own_and_within_its_limit(home: House) ->
     assert not (home.workspace("hotel").root / "hotel" / "users").exists()
 
 
-LOSSES = ["role", "policy", "disabled", "merged", "token", "agent", "left the group", "unavailable"]
+LOSSES = ["role", "policy", "disabled", "merged", "merged elsewhere", "token", "agent", "left the group", "unavailable"]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -456,12 +458,11 @@ async def test_rights_that_go_between_the_check_and_the_rename_save_nothing(
         elif loss == "disabled":
             await stores.identities.change_profile(home.tenant, home.id("bob"), name=None, emails=None, disabled=True)
         elif loss == "merged":
-            await stores.database.write(
-                lambda connection: connection.exec_driver_sql(
-                    "UPDATE profiles SET merged_into = ? WHERE id = ?", (home.id("alice"), home.id("bob"))
-                )
-            )
-            await home.publish(shipped("default.csv"))  # as every change of people, it raises the epoch
+            await stores.identities.merge(home.tenant, home.id("bob"), home.id("alice"), home.gateway.clock.now())
+        elif loss == "merged elsewhere":  # by a process of which this one has heard nothing yet
+            async with Database(home.gateway.settings.state.folder / "gateway.sqlite", readers=1) as database:
+                now = home.gateway.clock.now()
+                await SqlIdentities(database).merge(home.tenant, home.id("bob"), home.id("alice"), now)
         elif loss == "token":
             token = (await stores.identities.tokens(home.tenant, home.id("bob")))[0]
             await stores.identities.revoke_token(home.tenant, home.id("bob"), token.id, home.gateway.clock.now())
@@ -493,7 +494,7 @@ async def test_rights_that_go_between_the_check_and_the_rename_save_nothing(
 
     answer = await home.tool("bob", group, "personal_instructions", **saving)
 
-    expected = {"disabled": 401, "merged": 401, "token": 401, "role": 403, "unavailable": 503}
+    expected = {"disabled": 401, "merged": 401, "merged elsewhere": 401, "token": 401, "role": 403, "unavailable": 503}
     assert answer.status_code == expected.get(loss, 404), answer.text
     monkeypatch.undo()
     assert home.workspace().read(instructions_path(home.id("bob"))).text == "Kept."

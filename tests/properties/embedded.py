@@ -140,7 +140,8 @@ class Embedded:
         if captured is None or captured.merged_into is None:
             return await self._opened(request.tenant, request.who)
         turn = await self._opened(request.tenant, captured.merged_into)
-        return replace(turn, requester=replace(turn.requester, profile=profile_of(captured)))
+        retired = replace(profile_of(captured), merged_into=ProfileId(captured.merged_into))
+        return replace(turn, requester=replace(turn.requester, profile=retired))
 
     async def _opened(self, tenant: str, who: str) -> Turn:
         principal = Principal(

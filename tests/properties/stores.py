@@ -37,7 +37,9 @@ class Stores:
 
 
 async def put_world(world: World, stores: Stores, announce: Callable[[Person], Awaitable[None]]) -> None:
-    """Everything of the world; `announce` is told each profile once it is there, to link or to equip it."""
+    """Everything of the world; `announce` is told each profile once it is there, to link or to equip it.
+
+    Whoever was merged away or is disabled by now took part until then."""
     for tenant in world.tenants:
         await stores.tenants.add(TenantId(tenant.name), demo=False, now=world.now)
         for person in (one for one in world.people if one.tenant == tenant.name):
@@ -45,21 +47,32 @@ async def put_world(world: World, stores: Stores, announce: Callable[[Person], A
             await announce(person)
         await put_agents(world, tenant, stores)
         await put_conversations(world, tenant, stores)
+        await put_endings(world, tenant, stores)
         await publish(world, tenant, stores)
     put_files(world, stores)
 
 
 def profile_of(person: Person) -> Profile:
-    """The stored form of a person."""
+    """The stored form of a person, while they act."""
     return Profile(
         id=ProfileId(person.id),
         tenant=TenantId(person.tenant),
         name=person.name,
         kind=person.kind,
         roles=tuple(RoleAssignment(role=role.name, agent=AgentName(role.agent)) for role in person.roles),
-        merged_into=None if person.merged_into is None else ProfileId(person.merged_into),
-        disabled=person.disabled,
     )
+
+
+async def put_endings(world: World, tenant: Tenant, stores: Stores) -> None:
+    """The merges and who was disabled."""
+    for person in (one for one in world.people if one.tenant == tenant.name):
+        if person.merged_into is not None:
+            survivor = ProfileId(person.merged_into)
+            assert await stores.identities.merge(TenantId(tenant.name), ProfileId(person.id), survivor, world.now)
+        if person.disabled:
+            await stores.identities.change_profile(
+                TenantId(tenant.name), ProfileId(person.id), name=None, emails=None, disabled=True
+            )
 
 
 async def put_agents(world: World, tenant: Tenant, stores: Stores) -> None:

@@ -112,6 +112,13 @@ class Epochs:
         self._risen.set()
         self._risen = asyncio.Event()
 
+    async def hear(self, tenant: TenantId) -> None:
+        """Takes note of this tenant's epoch as the store has it now, without waiting for the next poll: before an
+        effect that can't be taken back. Raises Unavailable where the store can't answer."""
+        found = await self._tenants.find(tenant)
+        if found is not None:
+            self.raised(tenant, found.epoch)
+
     async def poll(self) -> None:
         """Hears the store now. Raises Unavailable where it can't answer; what was heard before then ages on."""
         asked_at = self._clock.monotonic()

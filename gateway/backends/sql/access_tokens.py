@@ -8,6 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection, bindparam, or_, select
 
+from gateway.backends.sql import people
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.tables import AnyRow, access_tokens, column_names
 from gateway.backends.sql.tenants import raise_epoch
@@ -34,11 +35,13 @@ class SqlAccessTokens:
         return await self._database.read(partial(_by_hash, digest))
 
     async def add_token(self, token: AccessToken, digest: bytes) -> None:
-        """Stores a new token under the hash of its secret. Raises Conflict where there is no such profile."""
+        """Stores a new token under the hash of its secret. Raises Conflict where there is no such profile, or where
+        it was merged into another."""
         row = {name: getattr(token, name) for name in column_names(access_tokens) if name != "digest"}
         row |= {"digest": digest, "scopes": " ".join(sorted(token.scopes))}
 
         def insert(connection: Connection) -> None:
+            people.require_unmerged(token.tenant, token.profile, connection)
             connection.execute(access_tokens.insert(), row)
 
         await self._database.write(insert, taken="This token is stored already, or its profile is gone.")

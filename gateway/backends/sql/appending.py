@@ -9,13 +9,17 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, exists, or_, select
 
+from gateway.backends.sql.acting import Actor
 from gateway.backends.sql.folding import fold
 from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.tables import messages, participants, sessions, tenants
+from gateway.errors import Unauthenticated
 from gateway.model import Message, SessionId, TenantId
 from gateway.ports import MessageDraft
 
-Draft = tuple[TenantId, MessageDraft]
+Draft = tuple[TenantId, MessageDraft, Actor | None]
+Outcome = Message | Unauthenticated | None
+_Accepted = tuple[TenantId, MessageDraft]
 _Place = tuple[TenantId, SessionId]
 
 _OPEN = select(sessions.c.incarnation).where(
@@ -50,14 +54,17 @@ _TOUCH = (
 )
 
 
-def append_all(drafts: Sequence[Draft], connection: Connection) -> list[Message | None]:
+def append_all(drafts: Sequence[Draft], connection: Connection) -> list[Outcome]:
     """The stored message of each draft; None where its session is gone, archived, or another incarnation by now,
-    or where it is from a member who has left since."""
-    open_now = _incarnations({(tenant, draft.session) for tenant, draft in drafts}, connection)
+    or where it is from a member who has left since; a refusal where the request it came with is nobody's by now."""
+    open_now = _incarnations({(tenant, draft.session) for tenant, draft, _ in drafts}, connection)
+    refusals = _refusals({actor for _, _, actor in drafts if actor is not None}, connection)
     accepted = [
         (tenant, draft)
-        for tenant, draft in drafts
-        if open_now.get((tenant, draft.session)) == draft.incarnation and _may_write(tenant, draft, connection)
+        for tenant, draft, actor in drafts
+        if actor not in refusals
+        and open_now.get((tenant, draft.session)) == draft.incarnation
+        and _may_write(tenant, draft, connection)
     ]
     numbers = _take_numbers(Counter(tenant for tenant, _ in accepted), connection)
     stored: dict[int, Message] = {}
@@ -66,7 +73,17 @@ def append_all(drafts: Sequence[Draft], connection: Connection) -> list[Message 
         numbers[tenant] += 1
     if accepted:
         _insert(accepted, stored, connection)
-    return [stored.get(id(draft)) for _, draft in drafts]
+    return [stored.get(id(draft)) or refusals.get(actor) for _, draft, actor in drafts]
+
+
+def _refusals(actors: set[Actor], connection: Connection) -> dict[Actor | None, Unauthenticated]:
+    refusals: dict[Actor | None, Unauthenticated] = {}
+    for actor in actors:
+        try:
+            actor.check(connection)
+        except Unauthenticated as refusal:
+            refusals[actor] = refusal
+    return refusals
 
 
 def _may_write(tenant: TenantId, draft: MessageDraft, connection: Connection) -> bool:
@@ -100,7 +117,7 @@ def _take_numbers(wanted: Counter[TenantId], connection: Connection) -> dict[Ten
     return first
 
 
-def _insert(accepted: Sequence[Draft], stored: dict[int, Message], connection: Connection) -> None:
+def _insert(accepted: Sequence[_Accepted], stored: dict[int, Message], connection: Connection) -> None:
     rows = [asdict(stored[id(draft)]) | {"tenant": tenant, "folded": fold(draft.content)} for tenant, draft in accepted]
     connection.execute(messages.insert(), rows)
     newest: dict[_Place, datetime] = {}

@@ -26,6 +26,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from gateway.backends.sql.acting import acting
 from gateway.backends.sql.schema import prepare
 from gateway.errors import Conflict, Invalid, Unavailable
 from gateway.model import TenantId
@@ -114,8 +115,9 @@ class Database:
         """Runs `work` as the only writer; it is on disk when this returns, and `after`, which must not raise, has run.
 
         Raises Conflict with the sentence `taken` where a name is held already, and Unavailable where the store can't
-        answer; nothing is written then."""
-        result, raised = await self._hop(self._writer, partial(self._write, work, taken, after))
+        answer; nothing is written then. Raises Unauthenticated, and writes nothing, where the running request's profile
+        is not active any more (`acting`)."""
+        result, raised = await self._hop(self._writer, partial(self._write, _guarded(work), taken, after))
         for tenant, epoch in raised.items():
             for listener in self._listeners:
                 listener(tenant, epoch)
@@ -220,6 +222,19 @@ class Database:
             if executor is not None:
                 await asyncio.to_thread(executor.shutdown)
         await asyncio.to_thread(self._disconnect)
+
+
+def _guarded(work: Work[ResultT]) -> Work[ResultT]:
+    """The same work, but not for a request whose profile was merged away or disabled since it was let in."""
+    actor = acting()  # here, on the loop: the writer's thread does not know whose request it is
+    if actor is None:
+        return work
+
+    def guarded(connection: Connection) -> ResultT:
+        actor.check(connection)
+        return work(connection)
+
+    return guarded
 
 
 def note_raised(connection: Connection, tenant: TenantId, epoch: int) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection, func, select, true
 
-from gateway.backends.sql import cursors, people
+from gateway.backends.sql import cursors, merging, people
 from gateway.backends.sql.access_tokens import SqlAccessTokens
 from gateway.backends.sql.tables import emails, identities, profiles
 from gateway.backends.sql.tenants import raise_epoch
@@ -16,7 +16,7 @@ from gateway.errors import Conflict
 from gateway.identity.emails import fold
 from gateway.keys import LONGEST_WORD
 from gateway.model import Identity, Profile, ProfileId, RoleAssignment, TenantId
-from gateway.ports import Page
+from gateway.ports import MergeReport, Page
 
 _CURSOR = "people"
 _EMAIL_HELD = "One of these emails belongs to another profile, or this profile is there already."
@@ -68,7 +68,8 @@ class SqlIdentities(SqlAccessTokens):
         emails: Sequence[str] | None,
         disabled: bool | None,
     ) -> Profile | None:
-        """Changes what is not None; None where there is no such profile. Raises Conflict for a held email."""
+        """Changes what is not None; None where there is no such profile. Raises Conflict for a held email and
+        for a merged profile."""
 
         def change(found: Profile, connection: Connection) -> None:
             people.change(found, name, disabled, connection)
@@ -93,6 +94,16 @@ class SqlIdentities(SqlAccessTokens):
         """Whether this exact link was there and is gone."""
         return await self._database.write(partial(_unlink, tenant, identity))
 
+    async def merge(
+        self, tenant: TenantId, retired: ProfileId, survivor: ProfileId, now: datetime
+    ) -> MergeReport | None:
+        """Makes one of two, in one transaction; see `ports.Identities.merge`."""
+        return await self._database.write(partial(merging.merge, tenant, retired, survivor, now))
+
+    async def preview_merge(self, tenant: TenantId, retired: ProfileId, survivor: ProfileId) -> MergeReport | None:
+        """What `merge` would answer."""
+        return await self._database.read(partial(merging.preview, tenant, retired, survivor))
+
     async def identities(self, tenant: TenantId, profile: ProfileId) -> Sequence[Identity]:
         """The principals linked to a profile."""
         return await self._database.read(partial(_identities, tenant, profile))
@@ -104,6 +115,7 @@ class SqlIdentities(SqlAccessTokens):
             found = people.find(tenant, profile, connection)
             if found is None:
                 return None
+            people.check_unmerged(found)
             change(found, connection)
             raise_epoch(connection, tenant)
             return people.find(tenant, profile, connection)
@@ -149,6 +161,7 @@ def _link(tenant: TenantId, identity: Identity, now: datetime, connection: Conne
     )
     if holder == identity.profile:
         return
+    people.require_unmerged(tenant, identity.profile, connection)
     if holder is not None:
         raise Conflict(_LINKED_ELSEWHERE)
     row = {

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, select
 
 from gateway.backends.sql.tables import AnyRow, column_names, emails, profiles, roles
+from gateway.errors import Conflict
 from gateway.identity.emails import fold
 from gateway.model import AgentName, Profile, ProfileId, RoleAssignment, TenantId
 
@@ -33,6 +34,20 @@ def find(tenant: TenantId, profile: ProfileId, connection: Connection) -> Profil
     """One profile with its emails, its roles and those that were merged into it."""
     row = connection.execute(_FIND, {"of": tenant, "profile": profile}).one_or_none()
     return None if row is None else _complete(tenant, [row], connection)[0]
+
+
+def check_unmerged(profile: Profile) -> None:
+    """Raises Conflict for a retired profile: nothing of it is changed any more, also by who looked before the merge."""
+    if profile.merged_into is not None:
+        facts: dict[str, object] = {"merged_into": profile.merged_into}
+        raise Conflict("This profile was merged into another; change that one.", facts=facts)
+
+
+def require_unmerged(tenant: TenantId, profile: ProfileId, connection: Connection) -> None:
+    """The same by id; one that is not there is left to the foreign key of what is about to be written."""
+    found = find(tenant, profile, connection)
+    if found is not None:
+        check_unmerged(found)
 
 
 def unmerged(tenant: TenantId, after: str | None, limit: int, connection: Connection) -> list[Profile]:

@@ -9,6 +9,7 @@ from functools import partial
 import orjson
 from sqlalchemy import Connection, bindparam, select
 
+from gateway.backends.sql import people
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.tables import AnyRow, column_names, sign_ins
 from gateway.backends.sql.tenants import raise_epoch
@@ -32,11 +33,13 @@ class SqlSignIns:
         self._database = database
 
     async def add(self, sign_in: SignIn, digest: bytes, *, instead_of: bytes | None) -> None:
-        """Stores a sign-in under the digest of its cookie; the one under `instead_of`, of the same browser, ends."""
+        """Stores a sign-in under the digest of its cookie; the one under `instead_of`, of the same browser, ends.
+        Raises Conflict for a profile that is gone, or was merged into another."""
         row = {name: getattr(sign_in, name) for name in column_names(sign_ins) if name != "digest"}
         row |= {"digest": digest, "roles": orjson.dumps([[held.role, held.agent] for held in sign_in.roles])}
 
         def insert(connection: Connection) -> None:
+            people.require_unmerged(sign_in.tenant, sign_in.profile, connection)
             _make_room(sign_in, instead_of, connection)
             connection.execute(sign_ins.insert(), row)
 

@@ -216,6 +216,18 @@ sign_ins = Table(
     sqlite_with_rowid=False,
 )
 
+merges = Table(
+    "merges",  # one row for each retired profile: what its merge answered, for whoever asks for the same one again
+    metadata,
+    _tenant(),
+    Column("retired", Exact, primary_key=True),
+    Column("survivor", Exact, nullable=False),
+    Column("merged_at", Instant, nullable=False),
+    Column("report", Text, nullable=False),  # JSON
+    ForeignKeyConstraint(["tenant", "retired"], ["profiles.tenant", "profiles.id"]),
+    sqlite_with_rowid=False,
+)
+
 agents = Table(
     "agents",
     metadata,

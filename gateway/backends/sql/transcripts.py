@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select
 
 from gateway.backends.sql import cursors, folding
+from gateway.backends.sql.acting import Actor, acting
 from gateway.backends.sql.appending import append_all
 from gateway.backends.sql.database import Budget, Database
 from gateway.backends.sql.prepared import Prepared
@@ -33,6 +35,7 @@ _TAKEN = "A message with this id is stored already."
 class _Waiting:
     tenant: TenantId
     draft: MessageDraft
+    actor: Actor | None
     outcome: asyncio.Future[Message | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -59,12 +62,14 @@ class SqlTranscripts:
     async def append(self, tenant: TenantId, draft: MessageDraft) -> Message | None:
         """Durable when it returns, and the session's `last_message_at` with it. None where the session is gone,
         archived, or another incarnation by now, or where a draft is from a member who no longer is one. Raises
-        Conflict for an id that is taken, Invalid for a text that can't be stored."""
-        one = _Waiting(tenant, draft)
+        Conflict for an id that is taken, Invalid for a text that can't be stored, Unauthenticated where the running
+        request's profile is not active any more."""
+        one = _Waiting(tenant, draft, acting())
         self._waiting.append(one)
         if self._writing is None or self._writing.done():
             # A task of its own: a caller that gives up must not take the others' messages with it.
-            self._writing = asyncio.create_task(self._write_waiting())
+            # Nobody's request either: each draft is looked at for the request that it came with.
+            self._writing = asyncio.create_task(self._write_waiting(), context=Context())
         return await one.outcome
 
     async def history(
@@ -120,7 +125,7 @@ class SqlTranscripts:
             await self._write(batch)
 
     async def _write(self, batch: list[_Waiting]) -> None:
-        drafts = [(one.tenant, one.draft) for one in batch]
+        drafts = [(one.tenant, one.draft, one.actor) for one in batch]
         try:
             written = await self._database.write(partial(append_all, drafts), taken=_TAKEN)
         except (Conflict, Invalid) as error:
@@ -133,9 +138,11 @@ class SqlTranscripts:
         except GatewayError as error:
             _settle(batch, error)
         else:
-            for one, message in zip(batch, written, strict=True):
-                if not one.outcome.done():
-                    one.outcome.set_result(message)
+            for one, outcome in zip(batch, written, strict=True):
+                if isinstance(outcome, GatewayError):
+                    _settle([one], outcome)
+                elif not one.outcome.done():
+                    one.outcome.set_result(outcome)
         finally:
             # Nobody waits for ever, whatever went wrong; those who were answered are left alone.
             _settle(batch, Unavailable("The message could not be stored. Send it again."))

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, bindparam, exists, false, or_, select
 
 from gateway.backends.sql.folding import fold
 from gateway.backends.sql.session_rows import COLUMNS, facts_of, participants_of
-from gateway.backends.sql.tables import lineage, memberships, participants, sessions, tenants
-from gateway.errors import Conflict
+from gateway.backends.sql.tables import lineage, memberships, participants, profiles, sessions, tenants
+from gateway.errors import Conflict, Invalid
 from gateway.model import Participant, ProfileId, Session, SessionFacts, SessionId, TenantId
 
 _COLUMN_NAMES = tuple(column.name for column in COLUMNS)
@@ -157,6 +157,7 @@ def _join(
 ) -> None:
     if not people:
         return
+    _check_active(tenant, people, connection)
     newest = connection.scalar(select(tenants.c.last_message).where(tenants.c.id == tenant))
     joining = [Participant(profile=person, joined_after=newest or 0, joined_at=now) for person in dict.fromkeys(people)]
     connection.execute(
@@ -166,6 +167,20 @@ def _join(
             for one in joining
         ],
     )
+
+
+def _check_active(tenant: TenantId, people: Collection[ProfileId], connection: Connection) -> None:
+    """Raises Invalid where one of them was merged away or disabled since the caller looked: their place in a session
+    would be nobody's."""
+    active = select(profiles.c.id).where(
+        profiles.c.tenant == tenant,
+        profiles.c.id.in_(people),
+        profiles.c.merged_into.is_(None),
+        profiles.c.disabled == false(),
+    )
+    if set(people) - set(connection.scalars(active)):
+        message = "This names somebody who is not of your organisation."
+        raise Invalid.of("participants", "unknown_person", message)
 
 
 def _beneath(tenant: TenantId, session: SessionId) -> Any:  # SQLAlchemy has no name for "a select of one column"

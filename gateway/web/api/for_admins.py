@@ -15,6 +15,7 @@ from gateway.operations.catalogue import Catalogue
 from gateway.operations.people import (
     IdentityBody,
     Listing,
+    MergeBody,
     OfPerson,
     PersonBody,
     PersonPatch,
@@ -121,6 +122,9 @@ def _people(catalogue: Catalogue) -> tuple[Endpoint, ...]:
     def listed(answered: Answered) -> Response:
         return json(shapes.page(answered.result, shapes.profile))
 
+    def merged(answered: Answered) -> Response:
+        return json(shapes.merge(answered.result))
+
     shape, identities = shapes.PersonShape, f"{one}/identities"
     return (
         _row("GET", path, people.list, listing, listed, shape=list[shapes.ProfileShape], query=PageQuery),
@@ -129,6 +133,18 @@ def _people(catalogue: Catalogue) -> tuple[Endpoint, ...]:
         _row("PATCH", one, people.change, _of_person(PersonPatch), shown, shape=shape, body=PersonPatch),
         _row("DELETE", one, people.disable, _of_person(None), _no_content, status=204),
         _row("PUT", f"{one}/roles", people.set_roles, _of_person(RolesBody), shown, shape=shape, body=RolesBody),
+        Endpoint(
+            method="POST",
+            path=f"{one}/merge",
+            operations=(people.merge, people.preview_merge),
+            choose=people.merging,
+            name="people.merge",
+            read=_of_person(MergeBody),
+            write=merged,
+            summary="Makes one person of two profiles, or says what that would move.",
+            shape=shapes.MergeShape,
+            body=MergeBody,
+        ),
         _row("POST", identities, people.link, _of_person(IdentityBody), shown, shape=shape, body=IdentityBody),
         _row("DELETE", identities, people.unlink, _of_person(IdentityBody), _no_content, body=IdentityBody, status=204),
     )

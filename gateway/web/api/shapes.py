@@ -29,7 +29,7 @@ from gateway.operations.context import SessionContext
 from gateway.operations.me import MySignIn
 from gateway.operations.people import NewToken, Person
 from gateway.operations.policy import InForce
-from gateway.ports import ChainReport, Page, PolicyVersion, StoredRecord
+from gateway.ports import ChainReport, MergeReport, Page, PolicyVersion, StoredRecord
 from gateway.tools.registry import Tool
 from gateway.workspace.personal import INSTRUCTIONS_LIMIT, Instructions
 
@@ -111,6 +111,53 @@ class PersonShape(ProfileShape):
 def person(one: Person) -> PersonShape:
     """A profile with its sign-ins."""
     return {**profile(one.profile), "identities": [identity(each) for each in one.identities]}
+
+
+class MovedSessionsShape(TypedDict):
+    """What a merge does to sessions, without a word that anybody wrote in one."""
+
+    owned: int
+    shared: int
+    private: list[str]
+    groups_of_both: list[str]
+
+
+class MergeShape(TypedDict):
+    """What a merge moved and ended, or would."""
+
+    retired: str
+    survivor: str
+    preview: bool
+    merged_at: str | None
+    identities: list[IdentityShape]
+    emails: list[str]
+    aliases: list[str]
+    tokens_revoked: list[str]
+    sign_ins_ended: list[str]
+    roles_ended: list[RoleShape]
+    sessions: MovedSessionsShape
+
+
+def merge(one: MergeReport) -> MergeShape:
+    """A merge, or its preview."""
+    return {
+        "retired": one.retired,
+        "survivor": one.survivor,
+        "preview": one.merged_at is None,
+        "merged_at": time(one.merged_at),
+        "identities": [identity(each) for each in one.identities],
+        "emails": list(one.emails),
+        "aliases": list(one.aliases),
+        "tokens_revoked": list(one.tokens),
+        "sign_ins_ended": list(one.sign_ins),
+        "roles_ended": roles(one.roles_ended),
+        "sessions": {
+            "owned": one.sessions_owned,
+            "shared": one.sessions_shared,
+            "private": list(one.private_sessions),
+            "groups_of_both": list(one.groups_of_both),
+        },
+    }
 
 
 class MyRole(RoleShape):
