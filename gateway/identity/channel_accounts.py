@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gateway.identity.roles import SERVICE
 from gateway.model import AgentName, ProfileId, Requester, TenantId
 
 
@@ -48,6 +49,6 @@ class ChannelAccounts:
     def of_connector(self, requester: Requester, channel: str, account: str) -> ChannelAccount | None:
         """The account, where `requester` is the service that brings its messages (design section 5)."""
         found = self.find(channel, account)
-        if found is None or found.tenant != requester.tenant:
+        if found is None or found.tenant != requester.tenant or requester.profile.kind != SERVICE:
             return None
         return found if found.service in (requester.profile.id, *requester.profile.aliases) else None

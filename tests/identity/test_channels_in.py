@@ -65,6 +65,7 @@ def test_an_account_is_its_services_and_its_tenants(settings: Settings) -> None:
     for who, channel, account in (
         (person("line", "connector", kind="service", tenant=GLOBEX), "line", "support"),
         (person("other", "connector", kind="service"), "line", "support"),
+        (person("line", "connector"), "line", "support"),
         (line, "line", "sales"),
         (line, "LINE", "support"),
     ):

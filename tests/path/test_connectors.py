@@ -16,6 +16,7 @@ from gateway.identity.credentials import Credentials
 from gateway.keys import channel_issuer, guest_id
 from gateway.model import Requester, SessionId
 from gateway.pipeline import Call
+from gateway.policy.shipped import shipped
 from gateway.settings import Settings
 from gateway.stages.open_session import Entry
 from gateway.stages.record_audit import Trail
@@ -246,6 +247,7 @@ async def test_who_is_in_a_chat_is_what_the_channel_says(home: House) -> None:
     items = (await home.get("alice", "/v1/sessions")).json()["items"]
     assert GROUP not in {one["key"] for one in items}
 
+    assert await _members(home, left=["U7", "U1"]) == 204  # neither takes part
     assert await _members(home, who="sales", ended=True) == 404
     assert (await home.get("bob", f"/v1/sessions/{GROUP}")).status_code == 200
     assert await _members(home, ended=True) == 204
@@ -333,6 +335,60 @@ async def test_an_archived_chat_takes_no_message(home: House) -> None:
     assert [one["content"] for one in items] == ["One."]
     too_long = await turn(home, "U9", "group", "C2", "x" * 200_001)
     assert too_long.status_code == 422
+
+
+async def test_a_chat_that_goes_while_something_comes_is_missing(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody deletes the group's session between finding it and writing: no message is acknowledged that is not
+    there, and nobody takes part in what is gone. The next one opens it anew."""
+    await link(home, "alice", "U1")
+    await link(home, "bob", "U2")
+    await turn(home, "U1", "group", "C1", "x")
+    store = home.gateway.stores.sessions
+    join, append = store.join, home.gateway.stores.transcripts.append
+
+    async def late(*arguments: Any) -> Any:
+        await home.send("alice", "DELETE", f"/v1/sessions/{GROUP}")
+        return await (join if len(arguments) > 2 else append)(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "join", late)
+        assert (await turn(home, "U2", "group", "C1", "y")).status_code == 404
+    await turn(home, "U1", "group", "C1", "x")
+    with monkeypatch.context() as patch:
+        patch.setattr(home.gateway.stores.transcripts, "append", late)
+        assert (await turn(home, "U9", "group", "C1", "z")).status_code == 404
+    assert GROUP not in await _sessions(home)
+    assert (await turn(home, "U9", "group", "C1", "z")).status_code == 200
+
+
+async def test_a_chat_whose_key_was_taken_meanwhile_is_found(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another replica opened it a moment ago; one that can't be opened at all is told as it is."""
+    await turn(home, "U9", "group", "C1", "first")
+    store, find = home.gateway.stores.sessions, home.gateway.stores.sessions.find
+    home.gateway.pipeline.open_session._sessions.forget()
+    missing = [True]
+
+    async def not_yet(tenant: Any, reference: str) -> Any:
+        return None if missing and missing.pop() else await find(tenant, reference)
+
+    monkeypatch.setattr(store, "find", not_yet)
+    assert (await turn(home, "U9", "group", "C1", "second")).status_code == 200
+
+    async def never(_tenant: Any, _reference: str) -> Any:
+        return None
+
+    home.gateway.pipeline.open_session._sessions.forget()
+    monkeypatch.setattr(store, "find", never)
+    assert (await turn(home, "U9", "group", "C1", "third")).status_code == 409
+
+
+async def test_somebody_who_may_speak_and_not_look_is_told_the_key_alone(home: House) -> None:
+    """What is told of the session is what its sender may see."""
+    await link(home, "alice", "U1")
+    await home.publish(shipped("default.csv") + "p, role:member, *, session/*, all, any, *, status, deny\n")
+    answer = await turn(home, "U1", text="Hello")
+    assert answer.status_code == 200
+    assert answer.json()["session"] == {"key": home.private("alice")}
 
 
 # ── guests ───────────────────────────────────────────────────────────────────────────────────────────────────────────

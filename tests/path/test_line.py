@@ -205,6 +205,7 @@ async def test_a_webhook_for_another_bot_or_that_is_not_lines_changes_nothing(ho
         orjson.dumps({"destination": BOT, "events": [event(one, at) for one in range(101)]}),
         orjson.dumps({"destination": BOT, "events": [event(1, at, webhookEventId="")]}),
         orjson.dumps({"destination": BOT, "events": [event(1, at, timestamp="now")]}),
+        orjson.dumps({"destination": BOT, "events": [event(1, at, type="not a word")]}),
         orjson.dumps({"destination": BOT, "events": [event(1, at, timestamp=10**18)]}),
         orjson.dumps({"destination": BOT, "events": [event(1, at, source={"type": "user", "userId": "U\n1"})]}),
     ]
