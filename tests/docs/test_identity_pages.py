@@ -14,8 +14,9 @@ from tests.docs.pages import ROOT, Block, blocks
 
 FOLDER = ROOT / "docs" / "identity"
 INDEX = ROOT / "docs" / "identity.md"
-_FILE = re.compile(r'client_secret_file = "[^"]+"')  # a reader has the secrets that a page names
-_VARIABLE = re.compile(r'client_secret_env = "([^"]+)"')
+_FILE = re.compile(r'(\w*secret_file) = "[^"]+"')  # a reader has the secrets that a page names
+_VARIABLE = re.compile(r'\w*secret_env = "([^"]+)"')
+_SECRET = "a secret of the reader's own"
 PAGES = sorted(FOLDER.glob("*.md"))
 SETTINGS = [
     pytest.param(block, id=f"{page.name}:{block.line}")
@@ -29,9 +30,9 @@ SETTINGS = [
 def test_a_gateway_starts_with_the_settings_that_a_page_shows(block: Block, tmp_path: Path, logs: LogCapture) -> None:
     """Issue 3: each page has settings that a test runs. A block is a whole file: a reader copies it as it stands."""
     config, secret = tmp_path / "page.toml", tmp_path / "secret"
-    secret.write_text("a secret\n", encoding="utf-8")
-    config.write_text(_FILE.sub(f'client_secret_file = "{secret}"', block.text), encoding="utf-8")
-    environ = dict.fromkeys(_VARIABLE.findall(block.text), "a secret")
+    secret.write_text(f"{_SECRET}\n", encoding="utf-8")
+    config.write_text(_FILE.sub(rf'\1 = "{secret}"', block.text), encoding="utf-8")
+    environ = dict.fromkeys(_VARIABLE.findall(block.text), _SECRET)
 
     settings = load(config, {"GATEWAY_STATE__FOLDER": str(tmp_path / "state")})
     made = compose(settings, logs.loggers, environ=environ)

@@ -45,17 +45,6 @@ BODIES: dict[tuple[str, str], Any] = {
     ("DELETE", "/v1/admin/people/{profile}/identities"): {"issuer": "https://id.example", "subject": "x"},
     ("POST", "/v1/admin/people/{profile}/tokens"): {"name": "robot"},
     ("POST", "/v1/admin/agents"): {"name": "train"},
-    ("POST", "/v1/connectors/{channel}/turns"): {
-        "account": "support",
-        "sender": "U1",
-        "chat": {"kind": "direct", "id": "U1"},
-        "text": "hello",
-    },
-    ("POST", "/v1/connectors/{channel}/members"): {
-        "account": "support",
-        "chat": {"kind": "group", "id": "C1"},
-        "joined": ["U1"],
-    },
     ("PUT", "/v1/admin/policy"): {"text": "", "base_version": 1, "comment": "x"},
 }
 TOOLS: dict[str, list[dict[str, Any]]] = {
