@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -99,12 +100,15 @@ async def test_a_profile_has_so_many_sign_ins_and_those_that_ended_long_ago_are_
     """Ours: whoever signs in over and over does not fill the store."""
     old = a_sign_in(0, created_at=NOW - 40 * 24 * HOUR, expires_at=NOW - KEPT_AFTER_END - HOUR)
     await stores.sign_ins.add(old, b"old", instead_of=None)
+    over = a_sign_in(0, created_at=NOW - 13 * HOUR, expires_at=NOW, id="sgn_000x", id_token="eyJ.e30.c2ln")
+    await stores.sign_ins.add(over, b"over", instead_of=None)
     for number in range(1, MOST_SIGN_INS + 2):
         await stores.sign_ins.add(a_sign_in(number), f"{number}".encode(), instead_of=None)
 
     kept = await stores.sign_ins.of_profile(ACME, ALICE)
     assert [one.id for one in kept] == [f"sgn_{number:03}" for number in range(MOST_SIGN_INS + 1, 1, -1)]
     assert await stores.sign_ins.by_digest(b"old") is None
+    assert await stores.sign_ins.by_digest(b"over") == replace(over, id_token=None, revoked_at=NOW)
     first = await stores.sign_ins.by_digest(b"1")
     assert first is not None
     assert first.revoked_at == NOW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from html import unescape
 from typing import Any
@@ -253,6 +254,32 @@ async def test_a_callback_is_good_once_for_its_browser_and_for_ten_minutes(lobby
     ]
     assert await lobby.rows() == 1
     assert cookies.COOKIE not in thief.cookies
+
+
+async def test_of_two_callbacks_at_once_one_signs_in(lobby: Lobby) -> None:
+    """Single use holds also for what comes at the same moment."""
+    browser = lobby.browser()
+    callback = await browser.until("/sign-in", "/sign-in/work/callback")
+    answers = await asyncio.gather(browser.once(callback), browser.once(callback))
+
+    assert sorted(one.status_code for one in answers) == [303, 400]
+    assert await lobby.rows() == 1
+
+
+async def test_a_cookie_that_comes_twice_is_no_cookie(lobby: Lobby) -> None:
+    """Cookie tossing: the page says what to do, and nobody is signed in."""
+    for name in (flows.COOKIE, cookies.COOKIE):
+        browser = lobby.browser()
+        callback = await browser.until("/sign-in", "/sign-in/work/callback")
+        value = browser.cookies.pop(flows.COOKIE)
+        twice = {"Cookie": f"{flows.COOKIE}={value}; {name}=x; {name}=y"}
+        answer = await browser.once(callback, headers=twice)
+        assert (answer.status_code, "Please clear the cookies" in answer.text) == (400, True)
+    begun = await lobby.browser().once("/sign-in/work", headers={"Cookie": f"{flows.COOKIE}=x; {flows.COOKIE}=y"})
+
+    assert begun.status_code == 400
+    assert lobby.refusals() == ["cookie_several"] * 3
+    assert await lobby.rows() == 0
 
 
 async def test_a_code_of_somebody_else_is_good_for_nothing(lobby: Lobby) -> None:

@@ -81,13 +81,11 @@ def _make_room(new: SignIn, instead_of: bytes | None, connection: Connection) ->
         _end(replaced.tenant, [replaced.id], now, connection)
     surplus = _of_profile(new.tenant, new.profile, connection)[MOST_SIGN_INS - 1 :]
     _end(new.tenant, [one.id for one in surplus], now, connection)
-    connection.execute(
-        sign_ins.delete().where(
-            sign_ins.c.tenant == new.tenant,
-            sign_ins.c.profile == new.profile,
-            sign_ins.c.expires_at < now - KEPT_AFTER_END,
-        )
-    )
+    theirs = (sign_ins.c.tenant == new.tenant) & (sign_ins.c.profile == new.profile)
+    connection.execute(sign_ins.delete().where(theirs, sign_ins.c.expires_at < now - KEPT_AFTER_END))
+    # Nobody signs out of what is over, so nobody needs what its person is called there any more.
+    over = sign_ins.update().where(theirs, sign_ins.c.expires_at <= now, sign_ins.c.id_token.is_not(None))
+    connection.execute(over.values(id_token=None))
 
 
 def _end(tenant: TenantId, ids: Sequence[str], now: datetime, connection: Connection) -> bool:

@@ -34,6 +34,12 @@ _STARTED_TOO_LONG_AGO = Text(
     "This sign-in was begun too long ago, was finished already, or belongs to another browser. Start again, and stay "
     "in this browser. If this page comes back, allow cookies for this address.",
 )
+_COOKIES = Text(
+    400,
+    "Please clear the cookies of this address",
+    "This browser has a cookie for signing in here twice, and which one is right can't be told. Clear the cookies of "
+    "this address, and start again.",
+)
 _CANCELLED = Text(403, "You were not signed in", "Your identity provider ended the sign-in. Nothing was changed here.")
 _NOT_HERE = Text(
     403,
@@ -64,6 +70,7 @@ _OTHERWISE = Text(
 _OF_REASON = {
     Reason.STATE_UNKNOWN: _STARTED_TOO_LONG_AGO,
     Reason.STATE_OF_ANOTHER_BROWSER: _STARTED_TOO_LONG_AGO,
+    Reason.COOKIE_SEVERAL: _COOKIES,
     Reason.ISSUER_REFUSED: _CANCELLED,
     Reason.CLIENT_REFUSED: _NOT_SET_UP,
     Reason.PERSON_UNKNOWN: _NOT_HERE,
