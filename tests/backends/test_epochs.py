@@ -64,6 +64,19 @@ async def test_an_epoch_is_known_at_once_from_here_and_by_the_next_poll_from_els
     assert POLL_S < 1
 
 
+async def test_one_tenants_epoch_is_heard_when_it_is_asked_for(
+    database: Database, elsewhere: Database, clock: SettableClock
+) -> None:
+    """Ours: before a file is written, what another process changed a moment ago counts; a missing tenant has none."""
+    epochs = Epochs(SqlTenants(database), clock)
+    await epochs.poll()
+    await _change(elsewhere, "hotel")
+    assert epochs.current(ACME) == 1
+    await epochs.hear(ACME)
+    await epochs.hear(GLOBEX)
+    assert (epochs.current(ACME), epochs.knows(GLOBEX)) == (2, False)
+
+
 async def test_a_process_that_has_not_heard_for_five_seconds_refuses_and_recovers(
     database: Database, clock: SettableClock
 ) -> None:
