@@ -106,6 +106,11 @@ async def _is_retired(world: World, who: str) -> None:
     await world.home.gateway.stores.database.write(work)
 
 
+async def _is_merged(world: World, retired: str, survivor: str) -> None:
+    path = f"/v1/admin/people/{world.home.id(retired)}/merge"
+    await expect(world.home.post("olga", path, {"into": world.home.id(survivor)}))
+
+
 async def _joins(world: World, who: str) -> None:
     await world.home.add(who, "member")
 
@@ -139,6 +144,7 @@ _EVENTS: dict[str, Callable[..., Awaitable[None]]] = {
     r"(\w+) is disabled": _is_disabled,
     r"(\w+) is unlinked": _is_unlinked,
     r"(\w+) is retired": _is_retired,
+    r"(\w+) is merged into (\w+)": _is_merged,
     r"(\w+) joins": _joins,
     r"(\w+) loses every token": _loses_every_token,
     r"(\w+) signs out everywhere": _signs_out_everywhere,
