@@ -309,6 +309,7 @@ def _line(gateway: Gateway, turns: ChannelTurns, loggers: Loggers, environ: Mapp
         turns,
         gateway.pipeline,
         gateway.clock,
+        longest=timedelta(seconds=gateway.settings.server.request_timeout_s),
     )
     tell = LineDeliveries(turns, gateway.deliveries.offer)
     return line_route(webhooks, tell, gateway.metrics, loggers("web"))

@@ -29,7 +29,7 @@ OPERATION = "connectors.webhook"  # what the audit calls a delivery
 OLDEST = timedelta(hours=24)  # LINE sends again what was not answered, for a while
 AHEAD = timedelta(minutes=5)  # between LINE's clock and ours
 _KEPT = timedelta(days=3)  # longer than an event may be old
-_LEASE = timedelta(minutes=2)  # longer than a request may take
+_LONGER = timedelta(minutes=1)  # than a request may take, until its event is anybody's again
 _BUSY = "This event is being handled. Send it again in a moment."
 _NOT_SET_UP = "The account's service may not bring this."
 _NOT_NOW = "Nothing in this request is of now, so it is not handled."
@@ -56,14 +56,17 @@ class LineWebhooks:
         turns: ChannelTurns,
         pipeline: Pipeline,
         clock: Clock,
+        *,
+        longest: timedelta,
     ) -> None:
-        """`accounts` hold the secrets that LINE signs with."""
+        """`accounts` hold the secrets that LINE signs with; `longest` is how long a request may take."""
         self._accounts = accounts
         self._events = events
         self._operations = operations
         self._turns = turns
         self._pipeline = pipeline
         self._clock = clock
+        self._lease = longest + _LONGER
 
     async def receive(self, account: str, signatures: Sequence[str], body: bytes, asking: Asking) -> Webhook:
         """What was delivered, recorded in the audit.
@@ -90,7 +93,7 @@ class LineWebhooks:
         Raises Unavailable where it could not be handled now: LINE is to send it again.
         """
         where = (webhook.account.tenant, LINE, webhook.account.account, event.id)
-        state = await self._events.take(*where, now=self._clock.now(), lease=_LEASE, keep=_KEPT)
+        state = await self._events.take(*where, now=self._clock.now(), lease=self._lease, keep=_KEPT)
         if state is EventState.BUSY:
             raise Unavailable(_BUSY)
         if state is EventState.DONE:

@@ -391,6 +391,38 @@ async def test_somebody_who_may_speak_and_not_look_is_told_the_key_alone(home: H
     assert answer.json()["session"] == {"key": home.private("alice")}
 
 
+async def test_a_sender_is_linked_and_unlinked_over_the_interface(home: House) -> None:
+    """By `{channel, account, sender}`, shown readably; by an owner alone; and not half one and half the other."""
+    path = f"/v1/admin/people/{home.id('alice')}/identities"
+    sender = {"channel": "line", "account": "support", "sender": "U1"}
+
+    assert (await home.post("erin", path, sender)).status_code == 403
+    assert (await turn(home, "U1")).json()["profile"] is None
+    linked = await home.post("olga", path, sender)
+    assert linked.status_code == 200, linked.text
+    shown = {**sender, "issuer": channel_issuer("line", "support"), "subject": "U1"}
+    assert linked.json()["identities"] == [shown]
+    assert (await turn(home, "U1")).json()["profile"] == home.id("alice")
+    taken = await home.post("olga", f"/v1/admin/people/{home.id('bob')}/identities", sender)
+    assert taken.status_code == 409
+    for body in (
+        {**sender, "issuer": "https://id.example.com"},
+        {**sender, "sender": None},
+        {"channel": "line", "sender": "U2"},
+        {"issuer": channel_issuer("line", "support"), "subject": "U2"},
+        {"issuer": "https://id.example.com"},
+        {**sender, "account": "a:b"},
+        {},
+    ):
+        assert (await home.post("olga", path, body)).status_code == 422, body
+    record = [one.record for one in await home.audit(kind="decision") if one.record.operation == "people.link"][0]
+    assert record.details == {"identity": f"{channel_issuer('line', 'support')}#U1"}
+
+    assert (await home.send("olga", "DELETE", path, sender)).status_code == 204
+    assert (await home.send("olga", "DELETE", path, sender)).status_code == 404
+    assert (await turn(home, "U1")).json()["profile"] is None
+
+
 # ── guests ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
