@@ -1,5 +1,8 @@
-"""Turns the body of a LINE webhook into what it says: who wrote what where, who came, who left (Messaging API, "Webhook
-event objects"). What LINE may add is ignored; what it must send and does not is a fault of the whole body."""
+"""Turns the body of a LINE webhook into what it says: who wrote what where, who came, who left.
+
+Messaging API, "Webhook event objects". What LINE may add is ignored; what it must send and does not is a fault of the
+whole body.
+"""
 
 from __future__ import annotations
 

@@ -415,7 +415,8 @@ async def test_a_sender_is_linked_and_unlinked_over_the_interface(home: House) -
         {},
     ):
         assert (await home.post("olga", path, body)).status_code == 422, body
-    record = [one.record for one in await home.audit(kind="decision") if one.record.operation == "people.link"][0]
+    records = [one.record for one in await home.audit(kind="decision")]
+    record = next(one for one in records if one.operation == "people.link")
     assert record.details == {"identity": f"{channel_issuer('line', 'support')}#U1"}
 
     assert (await home.send("olga", "DELETE", path, sender)).status_code == 204
@@ -503,3 +504,29 @@ async def test_a_guest_is_nowhere_but_in_the_chat_they_spoke_in(home: House) -> 
     denied = [one.record for one in await home.audit(kind="decision", effect="deny", action="enter")]
     assert {(one.profile, one.code) for one in denied} == {(guest, "no_matching_row")}
     assert len(denied) == 3
+
+
+# ── merges ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_merge_takes_channel_links_and_chats_along(home: House) -> None:
+    """Design section 5, "merge": "identities, emails and channel links move"; and captured authority fails closed."""
+    alice = home.id("alice")
+    old = (await home.add("alicia", "member")).id
+    await link(home, "alicia", "U1")
+    first = await turn(home, "U1", "group", "C1", "As alicia.")
+    assert first.json()["profile"] == old
+
+    merged = await home.post("olga", f"/v1/admin/people/{old}/merge", {"into": alice})
+    assert merged.status_code == 200, merged.text
+
+    assert (await turn(home, "U1", "group", "C1", "As alice.")).json()["profile"] == alice
+    said = (await home.get("alice", f"/v1/sessions/{GROUP}/messages")).json()["items"]
+    assert said[-1]["content"] == "As alice."
+    mine = await turn(home, "U1", text="To myself.")
+    assert (mine.json()["profile"], mine.json()["session"]["key"]) == (alice, home.private("alice"))
+    held = {"Authorization": f"Bearer {first.json()['turn_token']}"}
+    gone = await home.send(None, "POST", f"/v1/sessions/{GROUP}/context", {}, headers=held)
+    assert gone.status_code == 401
+    assert await _members(home, left=["U1"]) == 204
+    assert (await home.get("alice", f"/v1/sessions/{GROUP}")).status_code == 404
