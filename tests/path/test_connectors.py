@@ -506,6 +506,37 @@ async def test_a_guest_is_nowhere_but_in_the_chat_they_spoke_in(home: House) -> 
     assert len(denied) == 3
 
 
+async def test_a_link_that_changes_while_a_turn_is_brought_opens_nothing(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connector's half took alice for alice; by the sender's half they are a guest, and the other way about."""
+    alice = await link(home, "alice", "U1")
+    assert (await turn(home, "U1", text="x")).status_code == 200
+    identities = home.gateway.stores.identities
+    linked = identities.profile_of
+    asked: list[Any] = []
+    sender = {"channel": "line", "account": "support", "sender": "U1"}
+    path = f"/v1/admin/people/{alice}/identities"
+
+    async def changing(tenant: Any, issuer: str, subject: str) -> Any:
+        found = await linked(tenant, issuer, subject)
+        if not asked:
+            asked.append(found)
+            answer = await home.send("olga", "POST" if found is None else "DELETE", path, sender)
+            assert answer.is_success, answer.text
+        return found
+
+    monkeypatch.setattr(identities, "profile_of", changing)
+    unlinked = await turn(home, "U1", text="As whom?")
+    assert unlinked.status_code == 404
+    asked.clear()
+    linked_now = await turn(home, "U1", "group", "C1")
+    assert linked_now.status_code == 404
+    items = (await home.get("alice", f"/v1/sessions/{home.private('alice')}/messages")).json()["items"]
+    assert [one["content"] for one in items] == ["x"]
+    assert (await turn(home, "U1", "group", "C1")).json()["profile"] == alice
+
+
 # ── merges ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 import pytest_asyncio
 
 from gateway.errors import Unavailable
@@ -72,6 +73,31 @@ async def test_a_runtime_is_told_who_said_what_and_with_what_context(home: House
     answer = await home.send(None, "POST", path, {"role": "assistant", "content": "B12."}, headers=token)
     assert answer.status_code == 201, answer.text
     assert 'gateway_deliveries_total{outcome="sent"} 2.0' in home.gateway.metrics.text().decode()
+
+
+@pytest.mark.parametrize("ends", ["the service", "the link", "the person"])
+async def test_a_turn_token_of_a_message_ends_with_what_it_came_from(
+    home: House, runtime: LocalRuntime, ends: str
+) -> None:
+    """The webhook's service, the sender's link and their profile: without one of them it is good for nothing."""
+    await link(home, "alice", "U1")
+    await webhook(home, event(1, _now(home)))
+    async with asyncio.timeout(5):
+        await home.gateway.deliveries.done()
+    token = {"Authorization": f"Bearer {orjson.loads(runtime.received[0][1])['turn_token']}"}
+    path = f"/v1/sessions/{home.private('alice')}/messages"
+    said = {"role": "assistant", "content": "B12."}
+    assert (await home.send(None, "POST", path, said, headers=token)).status_code == 201
+
+    people = "/v1/admin/people"
+    sender = {"channel": "line", "account": "support", "sender": "U1"}
+    ended = {
+        "the service": lambda: home.send("olga", "DELETE", f"{people}/{home.id('line')}"),
+        "the link": lambda: home.send("olga", "DELETE", f"{people}/{home.id('alice')}/identities", sender),
+        "the person": lambda: home.send("olga", "DELETE", f"{people}/{home.id('alice')}"),
+    }
+    assert (await ended[ends]()).status_code == 204
+    assert (await home.send(None, "POST", path, said, headers=token)).status_code == 401
 
 
 async def test_nobody_is_told_twice_nor_of_what_is_anothers_to_answer(home: House, runtime: LocalRuntime) -> None:
