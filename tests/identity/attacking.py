@@ -91,7 +91,7 @@ class World:
 
     async def _begun(self) -> str:
         """The `state` of a sign-in that a browser begins; its cookie is kept."""
-        answer = await self.home.get(None, "/sign-in/work")
+        answer = await self.home.get(None, "/sign-in/office")
         assert answer.is_redirect, answer.text
         self.flow_cookie = answer.headers["set-cookie"].partition(";")[0].partition("=")[2]
         return parse_qs(urlsplit(answer.headers["location"]).query)["state"][0]

@@ -92,7 +92,7 @@ def configured(settings: Settings, tmp_path: Path) -> Configured:
     return written
 
 
-def an_issuer(server: AuthorizationServer, name: str = "work", more: str = "") -> str:
+def an_issuer(server: AuthorizationServer, name: str = "office", more: str = "") -> str:
     """An entry of `login.issuers`."""
     return f"""
         [[login.issuers]]

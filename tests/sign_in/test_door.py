@@ -44,15 +44,15 @@ async def test_where_there_are_several_a_person_chooses(
 
         assert page.status_code == 200
         assert re.findall(r'href="([^"]*)">([^<]*)<', page.text) == [
-            (f"{WHERE}/sign-in/work?next=/v1/me", "Sign in at work &amp; co"),
+            (f"{WHERE}/sign-in/office?next=/v1/me", "Sign in at office &amp; co"),
             (f"{WHERE}/sign-in/partners?next=/v1/me", "Sign in at &lt;b&gt;&amp;partners &amp; co"),
         ]
         answer = await browser.go("/sign-in/partners?next=/v1/me")
         assert (answer.json()["profile"]["name"], another.shown) == ("bob", ["none"])
 
-        callback = await lobby.browser().until("/sign-in/work", "/sign-in/work/callback")
+        callback = await lobby.browser().until("/sign-in/office", "/sign-in/office/callback")
         mixed = lobby.browsers[-1]
-        assert (await mixed.go(callback.replace("/work/", "/partners/"))).status_code == 502
+        assert (await mixed.go(callback.replace("/office/", "/partners/"))).status_code == 502
         assert lobby.refusals() == ["issuer_wrong"]
         assert another.shown == ["none"]
 
@@ -60,7 +60,7 @@ async def test_where_there_are_several_a_person_chooses(
 @pytest.mark.parametrize("wanted", ["https://evil.example", "//evil.example", "/\\evil.example", "/a&next=/b"])
 async def test_nobody_is_sent_elsewhere(lobby: Lobby, wanted: str) -> None:
     """Issue 3: an open redirect is impossible, over the whole way."""
-    for path in ("/sign-in", "/sign-in/work"):
+    for path in ("/sign-in", "/sign-in/office"):
         browser = lobby.browser()
         page = await browser.go(f"{path}?next={wanted}")
         assert str(page.url) == f"{WHERE}/signed-in"
@@ -71,7 +71,7 @@ async def test_nobody_is_sent_elsewhere(lobby: Lobby, wanted: str) -> None:
 async def test_without_issuers_there_is_no_door_and_a_cookie_is_no_credential(home: House) -> None:
     """Design section 5: each kind is explicit in settings."""
     browser = Browser(home.app, WHERE)
-    for path in ("/sign-in", "/sign-in/work", "/sign-in/work/callback", "/signed-in", "/signed-out"):
+    for path in ("/sign-in", "/sign-in/office", "/sign-in/office/callback", "/signed-in", "/signed-out"):
         assert (await browser.once(path)).status_code == 404
     assert (await browser.once("/sign-out", method="POST", data={})).status_code == 404
     answer = await home.get(None, "/v1/me", headers={"Cookie": "__Host-gateway=x"})

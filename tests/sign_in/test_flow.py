@@ -31,7 +31,7 @@ async def test_somebody_signs_in_does_something_and_signs_out_here_and_at_the_is
     assert "alice" in page.text
     assert "acme" in page.text
     request = lobby.server.asked[0]
-    assert (request["code_challenge_method"], request["redirect_uri"]) == ("S256", f"{WHERE}/sign-in/work/callback")
+    assert (request["code_challenge_method"], request["redirect_uri"]) == ("S256", f"{WHERE}/sign-in/office/callback")
     assert min(len(request[name]) for name in ("state", "nonce", "code_challenge")) >= 20
     assert list(browser.cookies) == [flows.COOKIE, cookies.COOKIE]
     assert all("HttpOnly" in one and "SameSite=lax" in one for one in browser.set_cookies)
@@ -170,7 +170,7 @@ async def test_whatever_is_not_exactly_what_was_asked_for_signs_nobody_in(
     assert await lobby.rows() == 0
     assert [one for one in await lobby.home.audit() if one.record.surface == "browser"] == []
     assert "<script>" not in page.text
-    assert 'href="/sign-in/work?next=%2Fsigned-in"' in page.text
+    assert 'href="/sign-in/office?next=%2Fsigned-in"' in page.text
     lobby.server.faults = type(lobby.server.faults)()
     assert (await browser.go("/sign-in")).status_code == 200
     assert await lobby.rows() == 1
@@ -231,18 +231,18 @@ async def test_the_client_shows_its_secret_as_the_issuer_wants_it(
 async def test_a_callback_is_good_once_for_its_browser_and_for_ten_minutes(lobby: Lobby) -> None:
     """Login CSRF and replay: the state is bound to the browser, single use, short-lived; then so is the code."""
     browser, thief = lobby.browser(), lobby.browser()
-    callback = await browser.until("/sign-in", "/sign-in/work/callback")
+    callback = await browser.until("/sign-in", "/sign-in/office/callback")
     assert (await browser.go(callback)).status_code == 200
     assert (await browser.go(callback)).status_code == 400
 
-    stolen = await browser.until("/sign-in", "/sign-in/work/callback")
+    stolen = await browser.until("/sign-in", "/sign-in/office/callback")
     assert (await thief.go(stolen)).status_code == 400
     thief.cookies[flows.COOKIE] = "x" * 43
-    stolen = await browser.until("/sign-in", "/sign-in/work/callback")
+    stolen = await browser.until("/sign-in", "/sign-in/office/callback")
     assert (await thief.go(stolen)).status_code == 400
     assert (await browser.go(stolen)).status_code == 400
 
-    late = await browser.until("/sign-in", "/sign-in/work/callback")
+    late = await browser.until("/sign-in", "/sign-in/office/callback")
     await lobby.later(flows.LIVES_S)
     assert (await browser.go(late)).status_code == 400
     assert lobby.refusals() == [
@@ -259,7 +259,7 @@ async def test_a_callback_is_good_once_for_its_browser_and_for_ten_minutes(lobby
 async def test_of_two_callbacks_at_once_one_signs_in(lobby: Lobby) -> None:
     """Single use holds also for what comes at the same moment."""
     browser = lobby.browser()
-    callback = await browser.until("/sign-in", "/sign-in/work/callback")
+    callback = await browser.until("/sign-in", "/sign-in/office/callback")
     answers = await asyncio.gather(browser.once(callback), browser.once(callback))
 
     assert sorted(one.status_code for one in answers) == [303, 400]
@@ -270,12 +270,12 @@ async def test_a_cookie_that_comes_twice_is_no_cookie(lobby: Lobby) -> None:
     """Cookie tossing: the page says what to do, and nobody is signed in."""
     for name in (flows.COOKIE, cookies.COOKIE):
         browser = lobby.browser()
-        callback = await browser.until("/sign-in", "/sign-in/work/callback")
+        callback = await browser.until("/sign-in", "/sign-in/office/callback")
         value = browser.cookies.pop(flows.COOKIE)
         twice = {"Cookie": f"{flows.COOKIE}={value}; {name}=x; {name}=y"}
         answer = await browser.once(callback, headers=twice)
         assert (answer.status_code, "Please clear the cookies" in answer.text) == (400, True)
-    begun = await lobby.browser().once("/sign-in/work", headers={"Cookie": f"{flows.COOKIE}=x; {flows.COOKIE}=y"})
+    begun = await lobby.browser().once("/sign-in/office", headers={"Cookie": f"{flows.COOKIE}=x; {flows.COOKIE}=y"})
 
     assert begun.status_code == 400
     assert lobby.refusals() == ["cookie_several"] * 3
@@ -285,8 +285,8 @@ async def test_a_cookie_that_comes_twice_is_no_cookie(lobby: Lobby) -> None:
 async def test_a_code_of_somebody_else_is_good_for_nothing(lobby: Lobby) -> None:
     """Code injection: the verifier of another flow does not fit (RFC 7636), so a stolen code signs nobody in."""
     victim, thief = lobby.browser(), lobby.browser()
-    stolen = parse_qs(urlsplit(await victim.until("/sign-in", "/sign-in/work/callback")).query)["code"][0]
-    own = await thief.until("/sign-in", "/sign-in/work/callback")
+    stolen = parse_qs(urlsplit(await victim.until("/sign-in", "/sign-in/office/callback")).query)["code"][0]
+    own = await thief.until("/sign-in", "/sign-in/office/callback")
     injected = re.sub(r"code=[^&]*", f"code={stolen}", own)
 
     assert (await thief.go(injected)).status_code == 502
@@ -297,8 +297,8 @@ async def test_a_code_of_somebody_else_is_good_for_nothing(lobby: Lobby) -> None
 async def test_two_tabs_may_sign_in_side_by_side(lobby: Lobby) -> None:
     """The second begins before the first is back; both belong to one browser."""
     browser = lobby.browser()
-    first = await browser.until("/sign-in", "/sign-in/work/callback")
-    second = await browser.until("/sign-in?next=/v1/me", "/sign-in/work/callback")
+    first = await browser.until("/sign-in", "/sign-in/office/callback")
+    second = await browser.until("/sign-in?next=/v1/me", "/sign-in/office/callback")
 
     assert (await browser.go(first)).status_code == 200
     assert str((await browser.go(second)).url) == f"{WHERE}/v1/me"
@@ -375,7 +375,7 @@ async def test_an_account_that_is_nobody_here_is_told_so_and_is_in_the_audit(lob
 
     # Whoever is signed in there with the wrong account gets a way to use another one.
     again = re.findall(r'href="([^"]*)">Use another account<', page.text)
-    await lobby.browser().until(unescape(again[0]), "/sign-in/work/callback")
+    await lobby.browser().until(unescape(again[0]), "/sign-in/office/callback")
     assert lobby.server.asked[-1]["prompt"] == "login"
     records = [one.record for one in await lobby.home.audit(kind="access") if one.record.surface == "browser"]
     assert [(one.operation, one.effect, one.code) for one in records] == [
@@ -467,12 +467,12 @@ async def test_while_the_issuer_is_away_nobody_signs_in_and_whoever_is_stays(lob
     """Design section 12: an outage refuses and never allows."""
     browser = await lobby.signed_in()
     half_way = lobby.browser()
-    callback = await half_way.until("/sign-in", "/sign-in/work/callback")
+    callback = await half_way.until("/sign-in", "/sign-in/office/callback")
     lobby.server.go_down()
 
     assert (await half_way.go(callback)).status_code == 503
     await lobby.later(3_590)
-    assert (await lobby.browser().once("/sign-in/work")).status_code == 302  # the addresses are known for an hour
+    assert (await lobby.browser().once("/sign-in/office")).status_code == 302  # the addresses are known for an hour
     await lobby.later(9)
     assert (await browser.once("/v1/me")).status_code == 200
     await lobby.later(600)
