@@ -126,7 +126,9 @@ def ways_in(
     folder = KeyFolder(settings.state.folder)
     folder.ensure(clock.now())
     seen, idle = Seen(sign_ins, clock), timedelta(minutes=settings.login.idle_minutes)
-    origins = Origins(identities, clock, {BROWSER: BrowserOrigin(sign_ins, identities, seen, idle=idle)})
+    rules = _each("login.issuers", settings.login.issuers, _login_issuer)
+    by_browser = BrowserOrigin(sign_ins, identities, seen, issuers={one.issuer: one for one in rules}, idle=idle)
+    origins = Origins(identities, clock, {BROWSER: by_browser})
     turn_tokens = TurnTokens(TurnKeys(folder, clock), origins, clock, epochs)
     own[TURN_PREFIX] = turn_tokens
     own[COOKIE_PREFIX] = NoBearer()
@@ -135,7 +137,7 @@ def ways_in(
         TURN_HEADER: TurnTokenHeader(turn_tokens),
         **proxies.verifiers,
     }
-    login = _login(settings.login, sign_ins, identities, seen, http, clock, epochs)
+    login = _login(settings.login, rules, sign_ins, identities, seen, http, clock, epochs)
     if login is not None:
         verifiers[COOKIE_HEADER] = login.verifier
     return WaysIn(
@@ -156,6 +158,7 @@ def ways_in(
 
 def _login(
     settings: Login,
+    rules: Sequence[IssuerSettings],
     sign_ins: SignIns,
     identities: Identities,
     seen: Seen,
@@ -166,7 +169,6 @@ def _login(
     """None where nobody signs in with a browser: then a cookie is not a credential either."""
     if not settings.issuers or settings.public_url is None:
         return None
-    rules = _each("login.issuers", settings.issuers, _login_issuer)
     issuers = (SignInIssuer(one, http, clock) for one in rules)
     verifier = CookieVerifier(
         sign_ins,
@@ -174,6 +176,7 @@ def _login(
         clock,
         epochs,
         seen,
+        issuers={one.issuer: one for one in rules},
         idle=timedelta(minutes=settings.idle_minutes),
         origin=settings.public_url,
     )

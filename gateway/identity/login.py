@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from gateway.identity import cookies
 from gateway.identity.access_tokens import LOCAL_ISSUER
 from gateway.identity.credentials import Credentials
+from gateway.identity.issuers import ClaimRules
 from gateway.identity.refusals import Reason, refused
 from gateway.identity.scopes import EVERYTHING
 from gateway.identity.seen import Seen
@@ -46,16 +47,19 @@ class CookieVerifier:
         epochs: Callable[[TenantId], int],
         seen: Seen,
         *,
+        issuers: Mapping[str, ClaimRules],
         idle: timedelta,
         origin: str,
         capacity: int = 10_000,
     ) -> None:
-        """`origin` is the one that browsers see: what a write's `Origin` has to be."""
+        """`issuers` are those that people sign in at, by their `iss`: what their word is worth now, and not what it was
+        at the sign-in. `origin` is the one that browsers see: what a write's `Origin` has to be."""
         self._sign_ins = sign_ins
         self._identities = identities
         self._clock = clock
         self._epochs = epochs
         self._seen = seen
+        self._issuers = issuers
         self._idle = idle
         self._origin = origin
         self._capacity = capacity
@@ -82,7 +86,7 @@ class CookieVerifier:
             raise refused(Reason.TOKEN_MALFORMED)
         hashed = cookies.digest(value)
         known = self._known.get(hashed)
-        if known is None or known.epoch != self._epochs(known.sign_in.tenant):
+        if known is None or not self._is_current(known):
             known = await self._load(value, hashed)
         if not self._seen.in_force(known.sign_in, self._idle):
             raise refused(Reason.SIGN_IN_EXPIRED)
@@ -109,6 +113,11 @@ class CookieVerifier:
             if name == b"sec-fetch-site" and sent not in (b"same-origin", b"none"):
                 raise refused(Reason.ORIGIN_WRONG, SEND_CSRF_TOKEN)
 
+    def _is_current(self, known: _Known) -> bool:
+        """Whether it is of this epoch. When it was last seen may since have been written, and be forgotten here, or
+        have been told to another process: so one that seems to be over is looked up before that is said."""
+        return known.epoch == self._epochs(known.sign_in.tenant) and self._seen.in_force(known.sign_in, self._idle)
+
     async def _load(self, value: str, hashed: bytes) -> _Known:
         # The first look-up says whose epoch to watch; the second was read inside that epoch, so a change in between
         # can't leave an old answer here.
@@ -119,11 +128,12 @@ class CookieVerifier:
         sign_in = await self._sign_ins.by_digest(hashed)
         if sign_in is None:
             raise refused(Reason.SIGN_IN_UNKNOWN)
-        if sign_in.revoked_at is not None:
+        rules = _rules_of(sign_in, self._issuers)
+        if sign_in.revoked_at is not None or rules is None:
             raise refused(Reason.SIGN_IN_ENDED)
         if not await _is_linked(sign_in, self._identities):
             raise refused(Reason.SIGN_IN_ENDED)
-        known = _Known(sign_in, replace(_principal(sign_in), csrf_token=cookies.csrf_token(value)), epoch)
+        known = _Known(sign_in, replace(_principal(sign_in, rules), csrf_token=cookies.csrf_token(value)), epoch)
         if self._epochs(sign_in.tenant) == epoch:
             self._keep(hashed, known)
         return known
@@ -138,10 +148,20 @@ class CookieVerifier:
 class BrowserOrigin:
     """Whether the sign-in that a turn token was made with still holds, and whose it is (`turn_tokens.Origins`)."""
 
-    def __init__(self, sign_ins: SignIns, identities: Identities, seen: Seen, *, idle: timedelta) -> None:
+    def __init__(
+        self,
+        sign_ins: SignIns,
+        identities: Identities,
+        seen: Seen,
+        *,
+        issuers: Mapping[str, ClaimRules],
+        idle: timedelta,
+    ) -> None:
+        """`issuers` as of `CookieVerifier`."""
         self._sign_ins = sign_ins
         self._identities = identities
         self._seen = seen
+        self._issuers = issuers
         self._idle = idle
 
     async def __call__(self, tenant: TenantId, source: Source) -> ProfileId | None:
@@ -149,7 +169,9 @@ class BrowserOrigin:
         profile = ProfileId(source.subject)
         kept = await self._sign_ins.of_profile(tenant, profile)
         sign_in = next((one for one in kept if one.id == source.id), None)
-        if sign_in is None or not await _is_linked(sign_in, self._identities):
+        if sign_in is None or _rules_of(sign_in, self._issuers) is None:
+            return None
+        if not await _is_linked(sign_in, self._identities):
             return None
         return profile if self._seen.in_force(sign_in, self._idle) else None
 
@@ -169,8 +191,17 @@ async def _is_linked(sign_in: SignIn, identities: Identities) -> bool:
     return linked is not None and linked.id == sign_in.profile
 
 
-def _principal(sign_in: SignIn) -> Principal:
-    """The profile itself, as of an access token: a retired one fails closed, and is not its survivor."""
+def _rules_of(sign_in: SignIn, issuers: Mapping[str, ClaimRules]) -> ClaimRules | None:
+    """The rules of its issuer; None where people no longer sign in there, or now into another tenant. Whoever takes an
+    issuer out of the settings does not wait for what it vouched for to end by itself."""
+    rules = issuers.get(sign_in.issuer)
+    return rules if rules is not None and rules.tenant in (None, sign_in.tenant) else None
+
+
+def _principal(sign_in: SignIn, rules: ClaimRules) -> Principal:
+    """The profile itself, as of an access token: a retired one fails closed, and is not its survivor. A role that no
+    group is mapped to any more is none."""
+    mapped = {role for roles in rules.roles.values() for role in roles}
     return Principal(
         tenant=sign_in.tenant,
         issuer=LOCAL_ISSUER,
@@ -179,5 +210,5 @@ def _principal(sign_in: SignIn) -> Principal:
         scopes=frozenset({EVERYTHING}),
         expires_at=sign_in.expires_at,
         credential_id=sign_in.id,
-        roles=sign_in.roles,
+        roles=tuple(role for role in sign_in.roles if role in mapped),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -13,17 +14,21 @@ from gateway.backends.sql.sign_ins import SqlSignIns
 from gateway.errors import Unauthenticated, Unavailable
 from gateway.identity import cookies
 from gateway.identity.credentials import Credentials
-from gateway.identity.login import SEND_CSRF_TOKEN, CookieVerifier, NoBearer
+from gateway.identity.issuers import ClaimRules
+from gateway.identity.login import SEND_CSRF_TOKEN, BrowserOrigin, CookieVerifier, NoBearer
 from gateway.identity.refusals import NOT_VALID
 from gateway.identity.seen import Seen
+from gateway.identity.turn_claims import Source
 from gateway.keys import new_id
-from gateway.model import ANY_AGENT, Identity, Principal, Profile, RoleAssignment, SignIn
+from gateway.model import ANY_AGENT, Identity, Principal, Profile, RoleAssignment, SignIn, TenantId
 from tests.identity.conftest import ACME, Store
 
 ISSUER = "https://login.example"
 ORIGIN = "https://gateway.example"
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
+LEADS = RoleAssignment(role="supervisor", agent=ANY_AGENT)
+ISSUERS = {ISSUER: ClaimRules(issuer=ISSUER, audience="gateway", tenant=ACME, roles={"leads": (LEADS,)})}
 
 
 class Watched(SqlSignIns):
@@ -57,7 +62,7 @@ class Watched(SqlSignIns):
 class Desk:
     """A verifier over the store, and browsers that people are signed in with."""
 
-    def __init__(self, store: Store, capacity: int = 100) -> None:
+    def __init__(self, store: Store, capacity: int = 100, issuers: Mapping[str, ClaimRules] = ISSUERS) -> None:
         self.store = store
         self.watched = Watched(store)
         self.seen = Seen(self.watched, store.clock)
@@ -67,6 +72,7 @@ class Desk:
             store.clock,
             store.epochs,
             self.seen,
+            issuers=issuers,
             idle=HOUR,
             origin=ORIGIN,
             capacity=capacity,
@@ -131,7 +137,7 @@ def test_a_cookie_is_long_and_random_and_its_csrf_token_tells_nothing_of_it() ->
 
 async def test_a_cookie_stands_for_the_person_who_signed_in(desk: Desk, store: Store) -> None:
     """The profile itself, all that they may do, until the sign-in ends; with the roles that the issuer said."""
-    roles = (RoleAssignment(role="supervisor", agent=ANY_AGENT),)
+    roles = (LEADS,)
     alice = await store.person("alice", "member")
     value, sign_in = await desk.browser(alice, roles=roles)
 
@@ -342,3 +348,53 @@ async def test_whoever_may_no_longer_sign_in_as_a_person_is_not_signed_in_as_the
     assert await desk.refused(cookie(hers)) == "sign_in_ended"
     await store.merge(bob, alice)
     assert await desk.refused(cookie(his)) == "sign_in_ended"
+
+
+async def test_who_comes_all_day_is_not_sent_away_after_a_short_pause(desk: Desk, store: Store) -> None:
+    """Design section 5.6: idle is the time since the last request, whoever remembers it: this process, or the store."""
+    alice = await store.person("alice", "member")
+    value, _ = await desk.browser(alice)
+    for _ in range(90):
+        store.clock.advance(60)
+        await desk.ask(cookie(value))
+        await desk.seen.flush()
+    store.clock.advance(120)
+    await desk.seen.flush()  # nothing is due, and what the store knows is forgotten here
+
+    assert await desk.ask(cookie(value)) is not None
+
+    store.clock.advance(HOUR.total_seconds())
+    assert await desk.refused(cookie(value)) == "sign_in_expired"
+
+
+@pytest.mark.parametrize(
+    ("issuers", "reason"),
+    [
+        ({}, "sign_in_ended"),
+        ({ISSUER + "/": ISSUERS[ISSUER]}, "sign_in_ended"),
+        ({ISSUER: ClaimRules(issuer=ISSUER, audience="gateway", tenant=TenantId("globex"))}, "sign_in_ended"),
+        ({ISSUER: ClaimRules(issuer=ISSUER, audience="gateway", tenant_claim="org")}, None),
+        ({ISSUER: ClaimRules(issuer=ISSUER, audience="gateway", tenant=ACME)}, None),
+    ],
+)
+async def test_an_issuer_that_is_no_longer_trusted_is_not_trusted_for_its_old_sign_ins(
+    desk: Desk, store: Store, issuers: dict[str, ClaimRules], reason: str | None
+) -> None:
+    """Whoever takes a compromised issuer, or a role of its groups, out of the settings does not wait for half a day."""
+    alice = await store.person("alice", "member")
+    value, sign_in = await desk.browser(alice, roles=(LEADS,))
+    before = await desk.ask(cookie(value))
+    again = Desk(store, issuers=issuers)
+    origin = BrowserOrigin(again.watched, store.identities, again.seen, issuers=issuers, idle=HOUR)
+    source = Source("browser", sign_in.id, "gateway", alice.id)
+
+    assert before is not None
+    assert before.roles == (LEADS,)
+    if reason is None:
+        now = await again.ask(cookie(value))
+        assert now is not None
+        assert now.roles == ()
+        assert await origin(ACME, source) == alice.id
+    else:
+        assert await again.refused(cookie(value)) == reason
+        assert await origin(ACME, source) is None

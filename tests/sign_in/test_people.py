@@ -59,6 +59,11 @@ HERS = {"email": " Alice@Example.com", "email_verified": True}
         (TRUSTED, {}, {}, None),
         (TRUSTED, {}, HERS | {"email_verified": False}, None),
         (TRUSTED, {"email": "nobody@example.com"}, HERS, None),
+        # One address in the token and another, verified one at the endpoint: whoever changes it in between is not her.
+        (TRUSTED, {"email": "alice@example.com"}, {"email": "mallory@example.com", "email_verified": True}, None),
+        (TRUSTED, {"email": "alice@example.com"}, {"email_verified": True}, None),
+        (TRUSTED, {"email_verified": True}, {"email": "alice@example.com"}, None),
+        (TRUSTED, {"email": "alice@example.com"}, HERS, "alice"),
         ('tenant_claim = "org"\ntrust_email = true\n', HERS | {"org": "acme"}, {}, "alice"),
         ('tenant_claim = "org"\ntrust_email = true\n', HERS, {"org": "acme"}, "alice"),
         ('tenant_claim = "org"\ntrust_email = true\n', HERS, {"org": "globex"}, None),

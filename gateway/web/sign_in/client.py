@@ -94,7 +94,7 @@ class Client:
         except AuthlibBaseError as error:
             reason = Reason.CLIENT_REFUSED if error.error in _NOT_THIS_CLIENT else Reason.CODE_REFUSED
             raise refused(reason) from error
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise refused(Reason.CODE_REFUSED) from error  # an answer that is none of OAuth's
         id_token, access_token = token.get("id_token"), token.get("access_token")
         if not isinstance(id_token, str):

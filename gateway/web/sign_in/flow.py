@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.identity import emails
 from gateway.identity.claims import signed_in
 from gateway.identity.refusals import Reason, refused
 from gateway.model import Principal
@@ -14,6 +15,7 @@ from gateway.web.sign_in.client import Authorization, Client, Tokens
 from gateway.web.sign_in.flows import Flow, Flows
 
 _LONGEST_CODE = 4_096
+_EMAIL = frozenset({"email", "email_verified"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,11 @@ class SignInFlow:
             return claims
         if said.get("sub") != claims.get("sub"):
             raise refused(Reason.USERINFO_WRONG)  # section 5.3.2: it must be of the same person
-        return {**{name: said[name] for name in wanted if name in said}, **claims}
+        completed = {**{name: said[name] for name in wanted if name in said}, **claims}
+        # "Verified" is said of the address beside it. With one from each source, whoever changes their address between
+        # the two answers would have another person's.
+        whole = claims.keys() >= _EMAIL or _name_one_address(claims, said)
+        return completed if whole else {name: value for name, value in completed.items() if name not in _EMAIL}
 
     def _wanted(self) -> Sequence[str]:
         settings = self.client.issuer.settings
@@ -100,6 +106,14 @@ class SignInFlow:
         if settings.roles:
             wanted.append(settings.groups_claim)
         return wanted
+
+
+def _name_one_address(claims: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
+    """Whether `said` has both the address and whether it is verified, and `claims` says nothing else of either."""
+    if not said.keys() >= _EMAIL or claims.get("email_verified", said["email_verified"]) != said["email_verified"]:
+        return False
+    here, there = claims.get("email", said["email"]), said["email"]
+    return isinstance(here, str) and isinstance(there, str) and emails.fold(here) == emails.fold(there)
 
 
 def _one(values: Sequence[str], otherwise: Reason) -> str:
