@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.keys import guest_id
 from gateway.model import ABOVE_ALL_MESSAGES, OUTSIDE, Chat, Kind, Origin, Participant, Relation, SessionFacts, Whose
-from gateway.policy.relations import answering_agent, chat_of, readable_after, relation_of, whose_of
-from tests.cast import BEGAN, FLIGHT, HOTEL, child, profile_id, root
+from gateway.policy.relations import answering_agent, chat_of, readable_after, relation_of, whose_of, whose_to
+from tests.cast import ACME, BEGAN, FLIGHT, HOTEL, child, person, profile_id, requester, root
 
 MINE = root("mine", "alice")
 CHILD = child("child", MINE)
@@ -86,3 +87,25 @@ def test_who_joins_later_reads_from_their_joining_on() -> None:
     assert readable_after(team, profile_id("dana")) == 0
     assert readable_after(replace(MINE, participants=()), MINE.session.owner) == 0
     assert readable_after(replace(TEAM, participants=()), TEAM.session.owner) == ABOVE_ALL_MESSAGES
+
+
+def test_a_guest_takes_part_where_they_speak_and_reads_nothing_that_was_said() -> None:
+    """Design section 5: whatever a row gives guests, it is in the one chat that the channel brought them from; and
+    since nobody saw them joining there, no message is theirs to read."""
+    guest = replace(person("U9", "guest", kind="guest"), id=guest_id(ACME, "channel:4:line7:support", "U9"))
+    outside = requester(guest)
+    here = replace(outside, principal=replace(outside.principal, place=TEAM.session.id))
+    below = child("below", TEAM)
+
+    assert [whose_to(one, here) for one in (TEAM, below, BOBS, MINE)] == [
+        Whose.SHARED,
+        Whose.SHARED,
+        Whose.OTHER,
+        Whose.OTHER,
+    ]
+    assert whose_to(TEAM, outside) is Whose.OTHER
+    # A person whose turn a channel brought is where they take part, and nowhere by the place alone.
+    carol = replace(requester(person("carol", "member")), principal=here.principal)
+    assert whose_to(TEAM, carol) is Whose.OTHER
+    assert readable_after(TEAM, guest.id) == ABOVE_ALL_MESSAGES
+    assert readable_after(TEAM, profile_id("carol")) == 0
