@@ -47,15 +47,19 @@ class Providers:
     async def current(self) -> Provider:
         """What the issuer says now. Raises Unavailable where it did not say so for too long."""
         async with self._one_at_a_time:
-            now = self._clock.monotonic()
-            if now - self._fetched_at >= self._times.refresh_s and now - self._attempted_at >= self._times.retry_s:
-                try:
-                    await self._fetch(now)
-                finally:  # from the end on, or each of those who wait here would wait for a try of their own
-                    self._attempted_at = self._clock.monotonic()
+            await self._refresh()
         if self._known is None or self._clock.monotonic() - self._fetched_at >= self._times.max_stale_s:
             raise Unavailable(AWAY, retry_after_s=int(self._times.retry_s))
         return self._known
+
+    async def _refresh(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._fetched_at < self._times.refresh_s or now - self._attempted_at < self._times.retry_s:
+            return
+        try:
+            await self._fetch(now)
+        finally:  # from the end on, or each of those who wait here would wait for a try of their own
+            self._attempted_at = self._clock.monotonic()
 
     async def _fetch(self, now: float) -> None:
         try:
