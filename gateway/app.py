@@ -366,7 +366,7 @@ def _catalogue(
     owners = Owners(stores.identities)
     return Catalogue(
         tools=tools,
-        context=context_operation(conversations, ways.turn_tokens),
+        context=context_operation(conversations, ways.turn_tokens, Taints(stores.tainted_turns, clock)),
         instructions=instructions,
         sessions=SessionOperations(conversations),
         me=MyOperations(tokens, own_sign_ins, tools),

@@ -15,6 +15,7 @@ from gateway.operations import found
 from gateway.policy.permit import Permit
 from gateway.policy.targets import MissingTarget, SessionTarget
 from gateway.sessions.conversations import Conversations
+from gateway.sessions.taints import Taints
 from gateway.tools.arguments import Arguments
 from gateway.tools.registry import SESSIONS, AnyOperation, Operation
 from gateway.turn import Turn
@@ -59,8 +60,11 @@ class SessionContext:
     turn_token: NewTurnToken | None = None
 
 
-def context_operation(conversations: Conversations, turn_tokens: TurnTokens) -> AnyOperation:
-    """Entering a session and assembling what this turn may see."""
+def context_operation(conversations: Conversations, turn_tokens: TurnTokens, taints: Taints) -> AnyOperation:
+    """Entering a session and assembling what this turn may see.
+
+    A turn that has read text from outside by then gets the token of a tainted one, or none where that can't be kept.
+    """
 
     async def find(turn: Turn, arguments: OfSession) -> SessionTarget | MissingTarget:
         return await found.session(conversations, turn, arguments.reference)
@@ -72,6 +76,8 @@ def context_operation(conversations: Conversations, turn_tokens: TurnTokens) -> 
         if not arguments.body.turn_token or permit.requester.profile.kind == GUEST:
             return SessionContext(session, turn.context, turn.state.epoch)
         token, binding, ends = turn_tokens.mint(permit.requester, permit.target.facts, arguments.body.turn.kind)
+        if turn.origin.tainted:
+            await taints.report(turn.tenant, binding.turn, ends)  # before anybody has the token
         turn.trail.noted(permit.decision.id, {"turn": binding.turn})  # what the token's own records are found by
         return SessionContext(session, turn.context, turn.state.epoch, NewTurnToken(token, ends))
 

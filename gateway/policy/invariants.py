@@ -76,6 +76,15 @@ def _elsewhere(requester: Requester, origin: Origin, _target: SingleTarget, _que
     return elsewhere(requester, origin)
 
 
+def _personal_elsewhere(requester: Requester, _origin: Origin, target: SingleTarget, question: Question) -> str | None:
+    """A person's own file stands to them as `self` on every agent, so no row could keep the runtime of one agent from
+    what they wrote for another."""
+    bound = requester.principal.turn
+    if bound is None or question.resource not in PERSONAL_RESOURCES or not isinstance(target, MemoryTarget):
+        return None
+    return None if target.agent == bound.agent else TURN_TOKEN_ELSEWHERE
+
+
 def _missing(_requester: Requester, _origin: Origin, target: SingleTarget, _question: Question) -> str | None:
     return "target_missing" if isinstance(target, MissingTarget) else None
 
@@ -130,7 +139,7 @@ def _sandbox(_requester: Requester, origin: Origin, target: SingleTarget, questi
 
 
 _ALWAYS: tuple[Check, ...] = (_other_tenant, _retired_profile, _scope, _elsewhere)
-_FILES: tuple[Check, ...] = (_longterm_from_group, _personal_of_another, _longterm_has_one_writer)
+_FILES: tuple[Check, ...] = (_personal_elsewhere, _longterm_from_group, _personal_of_another, _longterm_has_one_writer)
 # In this order for every kind of target, each without the checks that could say nothing of it.
 _CHECKS_OF: Mapping[type[SingleTarget], tuple[Check, ...]] = {
     MissingTarget: (*_ALWAYS, _tainted_turn, _missing),

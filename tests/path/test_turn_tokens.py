@@ -429,3 +429,42 @@ async def test_a_person_who_says_it_of_a_request_is_taken_at_their_word(home: Ho
     refused_now = await home.post("alice", f"/v1/sessions/{mine}/tools/personal_instructions", WRITE, headers=TAINTED)
     assert refused_now.status_code == 403
     assert (await home.tool("alice", mine, "personal_instructions", **WRITE)).status_code == 200
+
+
+async def test_a_turn_that_is_tainted_when_it_begins_has_a_tainted_token(home: House, mine: str) -> None:
+    """What is said of the turn when its context is assembled holds for all that its token runs (design section 9)."""
+    answer = await home.post("alice", f"/v1/sessions/{mine}/context", {"turn_token": True}, headers=TAINTED)
+    dirty = Runtime(home, answer.json()["turn_token"], "")
+    clean = await begin(home, "alice", mine)
+
+    refused_now = await dirty.tool(mine, "personal_instructions", WRITE)
+
+    assert refused_now.status_code == 403
+    codes = [one.record.code for one in await home.audit(decision=refused_now.headers["gateway-decision"])]
+    assert "tainted_turn" in codes
+    assert (await home.get("alice", "/v1/agents/flight/personal-instructions")).json()["sha256"] is None
+    assert (await clean.tool(mine, "personal_instructions", WRITE)).status_code == 200
+
+
+async def test_personal_files_of_another_agent_are_not_for_this_agents_runtime(home: House, mine: str) -> None:
+    """They are `self` to the person everywhere, so only what the token is bound to keeps agents apart."""
+    await home.add("wanda", "owner", "member")
+    made = await home.post("wanda", "/v1/admin/agents", {"name": "hotel", "workspace": "hotel"})
+    assert made.status_code == 201, made.text
+    there = {**WRITE, "agentId": "hotel"}
+    assert (
+        await home.tool("alice", mine, "personal_instructions", **{**there, "content": "Late checkout."})
+    ).is_success
+    runtime = await begin(home, "alice", mine)
+    path = f"users/{home.id('alice')}/USER.md"
+
+    read = await runtime.tool(mine, "personal_instructions", {"action": "get", "agentId": "hotel"})
+    saved = await runtime.tool(mine, "personal_instructions", there)
+    got = await runtime.tool(mine, "memory_get", {"path": path, "agentId": "hotel"})
+
+    await refused(home, read, 404)
+    await refused(home, saved, 404)
+    assert got.json()["result"]["status"] == "not_found"
+    assert "Late" not in read.text + saved.text + got.text
+    assert (await home.get("alice", "/v1/agents/hotel/personal-instructions")).json()["content"] == "Late checkout."
+    assert (await runtime.tool(mine, "personal_instructions", WRITE)).status_code == 200
