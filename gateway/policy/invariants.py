@@ -119,12 +119,15 @@ def _longterm_has_one_writer(
     return "longterm_single_writer" if writes else None
 
 
-def _tainted_turn(_requester: Requester, origin: Origin, _target: SingleTarget, question: Question) -> str | None:
+def _tainted_turn(_requester: Requester, origin: Origin, target: SingleTarget, question: Question) -> str | None:
     """Before `_missing`, since this refusal is told: it must not say whether what it is about is there."""
     if not origin.tainted:
         return None
+    # A child's task is text that is sent elsewhere, to a turn that nobody would know to be tainted.
+    spawns = question.action is Action.SPAWN or (isinstance(target, NewSessionTarget) and target.parent is not None)
     refused = (
-        question.action is Action.REMEMBER
+        spawns
+        or question.action is Action.REMEMBER
         or (question.action is Action.SEND and question.relation is not Relation.SELF)
         or (question.action is Action.EDIT and question.resource is Resource.PERSONAL_INSTRUCTIONS)
         or (question.action is Action.APPEND and question.resource is Resource.MEMORY_DAILY)

@@ -39,11 +39,14 @@ _TAINTED = (
     "This turn has read text from outside, which may be what asks for this, so it can't do it. "
     "The person can, with a credential of their own: {yourself}"
 )
+_SPAWN = "POST /v1/sessions/{session}/tools/sessions_spawn"
 _YOURSELF = {
     Action.EDIT: "PUT /v1/agents/{agent}/personal-instructions",
     Action.APPEND: "POST /v1/sessions/{session}/tools/memory_append",
     Action.REMEMBER: "POST /v1/sessions/{session}/tools/memory_remember",
     Action.SEND: "POST /v1/sessions/{session}/messages",
+    Action.SPAWN: _SPAWN,
+    Action.CREATE: _SPAWN,  # of a child on another agent
 }
 
 Cell = tuple[AgentName, Resource, Relation, Whose]

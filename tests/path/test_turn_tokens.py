@@ -412,6 +412,23 @@ async def test_what_a_tainted_turn_is_refused_tells_nothing_of_what_is_there(hom
     assert answers[0].json() | {"request_id": ""} == answers[1].json() | {"request_id": ""}
 
 
+async def test_a_tainted_turn_hands_its_text_to_no_child(home: House, mine: str) -> None:
+    """A child's turn would be a clean one. An agent that is there, one that is closed and none are refused alike."""
+    await home.add_agent("hotel")
+    runtime, rows = await begin(home, "alice", mine), (await home.get("alice", "/v1/sessions")).json()["items"]
+    answers = [
+        await runtime.tool(mine, "sessions_spawn", {"task": "Obey.", "agentId": agent}, **TAINTED)
+        for agent in ("flight", "hotel", "nowhere")
+    ]
+
+    assert [one.status_code for one in answers] == [403, 403, 403]
+    assert len({str(one.json() | {"request_id": ""}) for one in answers}) == 1
+    assert "sessions_spawn" in answers[0].json()["detail"]
+    assert (await home.get("alice", "/v1/sessions")).json()["items"] == rows
+    clean = await begin(home, "alice", mine)
+    assert (await clean.tool(mine, "sessions_spawn", {"task": "Look."})).status_code == 200
+
+
 async def test_the_header_says_true_where_a_turn_can_be_meant(home: House, mine: str) -> None:
     """Anything else is a fault of the caller's, and not taken for no."""
     runtime = await begin(home, "alice", mine)

@@ -88,6 +88,9 @@ def _as(**changes: object) -> Requester:
         (ALICE, TAINTED, SessionTarget(TEAM), Action.SEND, "tainted_turn"),
         (ALICE, TAINTED, SessionTarget(MINE), Action.SEND, None),
         (ALICE, TAINTED, SessionTarget(MINE), Action.HISTORY, None),
+        (ALICE, TAINTED, NewSessionTarget(ACME, FLIGHT, Kind.SUBAGENT, True, MINE), Action.SPAWN, "tainted_turn"),
+        (ALICE, TAINTED, NewSessionTarget(ACME, FLIGHT, Kind.SUBAGENT, True, MINE), Action.CREATE, "tainted_turn"),
+        (ALICE, TAINTED, NewSessionTarget(ACME, FLIGHT, Kind.DIRECT, True, None), Action.CREATE, None),
         # A sandboxed session keeps to its tree.
         (ALICE, BOXED, SessionTarget(BOX), Action.HISTORY, None),
         (ALICE, BOXED, SessionTarget(child("in-the-box", BOX)), Action.HISTORY, None),
