@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import httpx2
+import orjson
 import pytest
 
 from gateway.errors import Unavailable
@@ -33,7 +34,7 @@ class Slow(httpx2.AsyncBaseTransport):
         if self.hangs:
             self.clock.advance(6)
             raise httpx2.ConnectTimeout("no answer", request=request)
-        return httpx2.Response(200, json=DOCUMENT, request=request)
+        return httpx2.Response(200, stream=httpx2.ByteStream(orjson.dumps(DOCUMENT)), request=request)
 
 
 async def test_while_an_issuer_hangs_one_waits_for_it_and_the_others_do_not_wait_in_a_row(clock: SettableClock) -> None:
