@@ -27,7 +27,7 @@ from tests.conftest import LogCapture
 from tests.house import House, house
 from tests.introspector import CLIENT, SECRET, LocalIntrospector
 from tests.issuer import AUDIENCE, LocalIssuer
-from tests.path.examples import Example, examples
+from tests.path.examples import NOBODY, Example, examples
 from tests.state import state_of
 
 ROLES = ("member", "supervisor", "auditor", "admin", "owner", "connector")
@@ -36,6 +36,7 @@ EVERYTHING = shipped("default.csv") + "p, role:owner, *, *, all, any, *, *, allo
 KINDS = ("signed", "introspected", "access token")
 OTHER_BODIES: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("PATCH", "/v1/sessions/{session}"): [{"participants": []}, {"title": "both", "participants": []}],
+    ("POST", "/v1/admin/people/{profile}/merge"): [{"into": NOBODY, "preview": True}],
 }
 TRUSTED = """
 [[oidc.issuers]]
