@@ -87,8 +87,13 @@ class LineWebhooks:
         assert isinstance(webhook, Webhook)  # noqa: S101 - what `path` returns
         return webhook
 
-    async def handle(self, webhook: Webhook, event: LineEvent, asking: Asking) -> Permitted | None:
+    async def handle(
+        self, webhook: Webhook, event: LineEvent, asking: Asking, *, again: bool = False
+    ) -> Permitted | None:
         """What somebody said, once it is durable; None where nobody said anything that may be said here.
+
+        `again` says that an earlier event of this webhook failed, so that LINE sends all of it again. A leaving is then
+        handled now and once more after that event, which may be what lets the same person in.
 
         Raises Unavailable where it could not be handled now: LINE is to send it again.
         """
@@ -109,7 +114,10 @@ class LineWebhooks:
         except BaseException:
             await self._events.release(*where)
             raise
-        await self._events.finish(*where)
+        if again and (event.left or event.ended):
+            await self._events.release(*where)
+        else:
+            await self._events.finish(*where)
         return said
 
     async def _handle(self, webhook: Webhook, event: LineEvent, asking: Asking) -> Permitted | None:

@@ -60,7 +60,7 @@ class LineApp:
         done = True
         for event in webhook.events:
             try:
-                said = await self._webhooks.handle(webhook, event, asking)
+                said = await self._webhooks.handle(webhook, event, asking, again=not done)
             except GatewayError:
                 done = False
             except Exception:

@@ -280,6 +280,32 @@ async def test_an_event_that_fails_is_sent_again_and_loses_no_other(
     assert [line["tenant"] for line in logs.lines if line["event"] == "event_failed"] == [home.tenant]
 
 
+async def test_whoever_left_stays_out_when_an_earlier_event_is_handled_late(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lets somebody in may fail and be sent again after their leaving: they are not in the chat (design 6)."""
+    alice, at = await link(home, "alice", "U1"), _now(home)
+    await webhook(home, event(9, at, source={"type": "group", "groupId": "C1", "userId": "U9"}))
+    left = {"members": [{"type": "user", "userId": "U1"}]}
+    events = [
+        event(1, at, source=IN_GROUP),
+        event(2, at, type="memberLeft", source={"type": "group", "groupId": "C1"}, left=left, message=None),
+    ]
+    join, failures = home.gateway.stores.sessions.join, [Unavailable("The store is away.")]
+
+    async def failing(*arguments: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return await join(*arguments)
+
+    monkeypatch.setattr(home.gateway.stores.sessions, "join", failing)
+    answers = [(await webhook(home, *events)).status_code for _ in range(3)]
+
+    assert answers == [503, 200, 200]
+    assert (alice, "message 1") in await _said(home, GROUP)
+    assert (await home.get("alice", f"/v1/sessions/{GROUP}")).status_code == 404
+
+
 async def test_an_event_that_is_being_handled_is_not_handled_beside_it(
     home: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
