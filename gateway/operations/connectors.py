@@ -5,7 +5,7 @@ The turn itself is the sender's and goes through the whole path as theirs: `oper
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -25,6 +25,8 @@ from gateway.turn import Turn
 
 FAMILY = (Resource.GATEWAY,)
 MOST_MEMBERS = 500
+# The words for chats where several people listen.
+_OF_SEVERAL = ("group", "room", "channel")
 
 
 def _peer(text: str) -> str:
@@ -145,6 +147,7 @@ class ConnectorOperations:
     async def _run_turn(self, permit: Permit[FunctionTarget], turn: Turn, brought: Brought) -> Permitted:
         account = self._account(turn, brought)
         tenant = permit.requester.tenant
+        brought = await self._as_known(tenant, account, brought)
         person = await self._linked(tenant, brought, brought.sender)
         if brought.chat == DIRECT and person is not None:
             key = direct_key(account.agent, person.id)  # theirs alone: only they themselves open and enter it
@@ -174,6 +177,17 @@ class ConnectorOperations:
             facts = await self._sessions.open(permit, place)
             for person in joined:
                 facts = await self._sessions.join(permit, facts, person.id)
+
+    async def _as_known(self, tenant: TenantId, account: ChannelAccount, brought: Brought) -> Brought:
+        """What was brought; a chat that was said to be of several stays so. What is said of a turn only ever narrows
+        (design section 6), or one wrong word would tell a group what is somebody's own."""
+        if brought.chat != DIRECT:
+            return brought
+        for word in _OF_SEVERAL:
+            known = replace(brought, chat=word)
+            if await self._sessions.find(tenant, _place(account, known).key) is not None:
+                return known
+        return brought
 
     def _account(self, turn: Turn, arguments: Brought | Members) -> ChannelAccount:
         account = self._accounts.of_connector(turn.requester, arguments.channel, arguments.account)

@@ -254,6 +254,23 @@ async def test_who_is_in_a_chat_is_what_the_channel_says(home: House) -> None:
     assert (await home.get("bob", f"/v1/sessions/{GROUP}")).status_code == 404
 
 
+@pytest.mark.parametrize("word", ["group", "room", "channel"])
+async def test_a_chat_of_several_is_never_somebodys_own(home: House, word: str) -> None:
+    """A connector that calls a group `direct` once must not have the group told what is a person's own."""
+    alice = await link(home, "alice", "U1")
+    shared = f"agent:flight:line:support:{word}:C1"
+    assert (await turn(home, "U9", word, "C1", "Hello all")).status_code == 200
+
+    claimed = await turn(home, "U1", "direct", "C1", "What did I ask you?")
+
+    assert claimed.json()["session"]["key"] == shared
+    kinds = {one["kind"] for one in claimed.json()["context"]["manifest"] if one["included"]}
+    assert kinds == {"rules", "shared"}
+    assert home.private("alice") not in await _sessions(home)
+    assert alice in claimed.json()["session"]["participants"]
+    assert (await turn(home, "U1", "direct", text="In private")).json()["session"]["key"] == home.private("alice")
+
+
 async def test_two_who_open_a_chat_at_once_are_in_one_session(home: House) -> None:
     """One wins, and both are answered."""
     await link(home, "alice", "U1")
