@@ -14,7 +14,8 @@ from gateway.errors import Conflict, Invalid, NotFound, ToolNotAllowed
 from gateway.identity.access_tokens import digest
 from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.identity.tokens import AccessTokens
-from gateway.model import Profile, ProfileId, Requester
+from gateway.model import Profile, ProfileId, Requester, SessionId, TurnBinding
+from tests.cast import FLIGHT
 from tests.clock import SettableClock
 from tests.identity.conftest import ACME, GLOBEX, Store
 
@@ -247,3 +248,18 @@ async def test_a_person_has_at_most_a_hundred_tokens(desk: AccessTokens, store: 
     await desk.revoke(as_alice, alice.id, made[0].id)
     await desk.create(as_alice, alice.id, name="t", expires_in_days=1)
     assert await count(store, alice) == 100
+
+
+async def test_a_turn_token_makes_no_access_token(desk: AccessTokens, store: Store) -> None:
+    """Design section 5.5: it can mint nothing. The path refuses it before; this holds wherever it is called from."""
+    alice = await store.person("Alice", "member")
+    own = await store.requester(alice)
+    turn = TurnBinding(turn="trn_1", session=SessionId("ses_1"), incarnation=1, agent=FLIGHT)
+    as_runtime = replace(own, principal=replace(own.principal, turn=turn))
+
+    with pytest.raises(ToolNotAllowed):
+        await desk.create(as_runtime, alice.id, name="kept", expires_in_days=1)
+    none = await count(store, alice)
+    await desk.create(own, alice.id, name="kept", expires_in_days=1)
+
+    assert (none, await count(store, alice)) == (0, 1)
