@@ -18,7 +18,7 @@ from gateway.model import (
 )
 from gateway.model import Session as StoredSession
 from gateway.ports import Agents, Identities, MessageDraft, Policies, Sessions, Tenants, Transcripts
-from tests.oracle.facts import is_private, lineage, owner_of, root_of
+from tests.oracle.facts import is_private, lineage, root_of
 from tests.oracle.world import Message, Participation, Person, Session, Tenant, World
 
 
@@ -137,8 +137,12 @@ def joined_by(root: Session, number: int) -> list[Participation]:
 
 
 async def set_participants(world: World, root: Session, rows: list[Participation], stores: Stores) -> None:
-    """Those who stay keep their joining. An owner who takes no part, which no change makes, is taken out at the end."""
-    owner = ProfileId(owner_of(world, root))
+    """Those who stay keep their joining. An owner who takes no part, which no change makes, is taken out at the end.
+
+    It is the owner as stored here: merges come later.
+    """
+    assert root.owner is not None
+    owner = ProfileId(root.owner)
     taking_part = [ProfileId(one.person) for one in rows]
     people = taking_part if owner in taking_part else [*taking_part, owner]
     await stores.sessions.set_participants(TenantId(root.tenant), SessionId(root.id), people, world.now, expected=None)
