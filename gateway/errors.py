@@ -75,7 +75,7 @@ class ToolNotAllowed(GatewayError):
 
     status = 403
     code = "tool_not_allowed"
-    title = "Your role can't do this"
+    title = "You can't do this here"
 
 
 class NotFound(GatewayError):

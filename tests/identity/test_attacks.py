@@ -24,7 +24,7 @@ TABLE = table()
 LEAST = 120
 TITLES = {
     401: ("unauthenticated", "Who are you?"),
-    403: ("tool_not_allowed", "Your role can't do this"),
+    403: ("tool_not_allowed", "You can't do this here"),
     404: ("not_found", "Not found"),
     503: ("unavailable", "Not available right now"),
 }
