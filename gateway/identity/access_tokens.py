@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from gateway.bounded import keep
 from gateway.identity.refusals import Reason, refused
 from gateway.model import AccessToken, Principal, TenantId
 from gateway.ports import Clock, Identities
@@ -142,14 +143,8 @@ class AccessTokenVerifier:
         epoch = None if first is None else self._epochs(first.tenant)
         token = await self._identities.token_by_hash(hashed)
         if token is not None and epoch is not None and self._epochs(token.tenant) == epoch:
-            self._keep(hashed, _Known(token, _principal(token), epoch))
+            keep(self._known, hashed, _Known(token, _principal(token), epoch), self._capacity)
         return token
-
-    def _keep(self, hashed: bytes, known: _Known) -> None:
-        self._known.pop(hashed, None)
-        while len(self._known) >= self._capacity:
-            del self._known[next(iter(self._known))]
-        self._known[hashed] = known
 
 
 def _check_in_force(token: AccessToken, now: datetime) -> None:

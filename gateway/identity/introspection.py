@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 
+from gateway.bounded import keep
 from gateway.errors import ConfigurationFaults, Fault, Unauthenticated
 from gateway.identity.claims import INTROSPECTION, principal_of
 from gateway.identity.introspection_server import IntrospectionServer, IntrospectionSettings, is_of_the_gateway
@@ -129,9 +130,7 @@ class IntrospectionVerifier:
         self._active.pop(fingerprint, None)
         self._refused.pop(fingerprint, None)
         kept = self._refused if answered.principal is None else self._active
-        while len(kept) >= self._capacity:
-            del kept[next(iter(kept))]
-        kept[fingerprint] = answered
+        keep(kept, fingerprint, answered, self._capacity)
         return answered
 
 

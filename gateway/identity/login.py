@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from gateway.bounded import keep
 from gateway.identity import cookies
 from gateway.identity.access_tokens import LOCAL_ISSUER
 from gateway.identity.credentials import Credentials
@@ -135,14 +136,8 @@ class CookieVerifier:
             raise refused(Reason.SIGN_IN_ENDED)
         known = _Known(sign_in, replace(_principal(sign_in, rules), csrf_token=cookies.csrf_token(value)), epoch)
         if self._epochs(sign_in.tenant) == epoch:
-            self._keep(hashed, known)
+            keep(self._known, hashed, known, self._capacity)
         return known
-
-    def _keep(self, hashed: bytes, known: _Known) -> None:
-        self._known.pop(hashed, None)
-        while len(self._known) >= self._capacity:
-            del self._known[next(iter(self._known))]
-        self._known[hashed] = known
 
 
 class BrowserOrigin:

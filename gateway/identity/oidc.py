@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import httpx2
 
+from gateway.bounded import keep
 from gateway.errors import ConfigurationFaults, Fault
 from gateway.identity.claims import check_type, principal_of
 from gateway.identity.issuers import IssuerSettings
@@ -75,7 +76,7 @@ class OidcVerifier:
         if known is not None and await self._still_holds(known):
             return known.principal
         verified = await self._verify(token)
-        self._keep(fingerprint, verified)
+        keep(self._verified, fingerprint, verified, self._capacity)
         return verified.principal
 
     def status(self) -> tuple[IssuerStatus, ...]:
@@ -120,12 +121,6 @@ class OidcVerifier:
         if trusted is None:
             raise refused(Reason.ISSUER_UNKNOWN)
         return trusted
-
-    def _keep(self, fingerprint: bytes, verified: _Verified) -> None:
-        self._verified.pop(fingerprint, None)
-        while len(self._verified) >= self._capacity:
-            del self._verified[next(iter(self._verified))]
-        self._verified[fingerprint] = verified
 
 
 async def check_signed(parts: Unverified, keys: IssuerKeys) -> KeySnapshot:

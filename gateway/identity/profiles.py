@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 
+from gateway.bounded import keep
 from gateway.errors import Conflict
 from gateway.identity.access_tokens import LOCAL_ISSUER
 from gateway.identity.assertions import CHANNEL
@@ -107,7 +108,7 @@ class ProfileResolver:
         # A change that arrived in between may or may not be in what was read: good for this request, which began before
         # it, and not for the next.
         if self._epochs(principal.tenant) == epoch:
-            self._keep(key, resolved)
+            keep(self._resolved, key, resolved, self._capacity)
         return resolved
 
     async def _profile(self, principal: Principal, asked: Asked) -> Profile:
@@ -129,12 +130,6 @@ class ProfileResolver:
         if profile is None:
             raise refused(Reason.PROFILE_UNKNOWN)
         return _active(profile)
-
-    def _keep(self, key: _Key, resolved: _Resolved) -> None:
-        self._resolved.pop(key, None)
-        while len(self._resolved) >= self._capacity:
-            del self._resolved[next(iter(self._resolved))]
-        self._resolved[key] = resolved
 
 
 class Newcomers:

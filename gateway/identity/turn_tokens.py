@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 import orjson
 from joserfc import jws
 
+from gateway.bounded import keep
 from gateway.errors import ToolNotAllowed, Unauthenticated
 from gateway.identity.access_tokens import ACCESS_TOKEN, LOCAL_ISSUER
 from gateway.identity.assertions import WEBHOOK
@@ -175,14 +176,8 @@ class TurnTokens:
                 raise refused(Reason.TURN_ORIGIN_ENDED)
             # Read inside this epoch, or not kept: a change in between can't leave an old answer here.
             if self._epochs(principal.tenant) == epoch:
-                self._keep(fingerprint, _Verified(known.claims, known.kid, epoch))
+                keep(self._verified, fingerprint, _Verified(known.claims, known.kid, epoch), self._capacity)
         return principal
-
-    def _keep(self, fingerprint: bytes, verified: _Verified) -> None:
-        self._verified.pop(fingerprint, None)
-        while len(self._verified) >= self._capacity:
-            del self._verified[next(iter(self._verified))]
-        self._verified[fingerprint] = verified
 
 
 class TurnTokenHeader:

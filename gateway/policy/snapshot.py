@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import product
 from typing import Final
 
+from gateway.bounded import keep
 from gateway.model import Action, Chat, Question, Relation, Resource, Verdict, Whose
 from gateway.policy.casbin_model import CompiledModel
 from gateway.policy.documents import Document
@@ -116,10 +117,7 @@ class Snapshot:
             nothing=self._nothing,
             thread=self._thread,
         )
-        self._slices.pop(key, None)
-        if len(self._slices) >= MOST_SLICES:
-            del self._slices[next(iter(self._slices))]
-        self._slices[key] = part
+        keep(self._slices, key, part, MOST_SLICES)
         return part
 
     def _rows_of(self, subjects: frozenset[str], agent: str) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from gateway.bounded import keep
 from gateway.model import TenantId
 from gateway.ports import Clock, TaintedTurns
 
@@ -26,7 +27,7 @@ class Taints:
         """Marks the turn. Raises Unavailable where that can't be kept; then the call must not go on."""
         if (tenant, turn) not in self._known:
             await self._store.add(tenant, turn, until, self._clock.now())
-            self._keep(tenant, turn)
+            keep(self._known, (tenant, turn), None, self._capacity)
 
     async def holds(self, tenant: TenantId, turn: str) -> bool:
         """Whether the turn is marked. Raises Unavailable."""
@@ -34,10 +35,5 @@ class Taints:
             return True
         if not await self._store.holds(tenant, turn):
             return False
-        self._keep(tenant, turn)
+        keep(self._known, (tenant, turn), None, self._capacity)
         return True
-
-    def _keep(self, tenant: TenantId, turn: str) -> None:
-        while len(self._known) >= self._capacity:
-            del self._known[next(iter(self._known))]
-        self._known[tenant, turn] = None
