@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 import httpx2
 
@@ -127,7 +127,8 @@ def ways_in(
     folder.ensure(clock.now())
     seen, idle = Seen(sign_ins, clock), timedelta(minutes=settings.login.idle_minutes)
     rules = _each("login.issuers", settings.login.issuers, _login_issuer)
-    by_browser = BrowserOrigin(sign_ins, identities, seen, issuers={one.issuer: one for one in rules}, idle=idle)
+    trusted = {one.issuer: one for one in rules}
+    by_browser = BrowserOrigin(sign_ins, identities, seen, issuers=trusted, idle=idle)
     origins = Origins(identities, clock, {BROWSER: by_browser})
     turn_tokens = TurnTokens(TurnKeys(folder, clock), origins, clock, epochs)
     own[TURN_PREFIX] = turn_tokens
@@ -137,15 +138,12 @@ def ways_in(
         TURN_HEADER: TurnTokenHeader(turn_tokens),
         **proxies.verifiers,
     }
-    login = _login(settings.login, rules, sign_ins, identities, seen, http, clock, epochs)
+    login = _login(settings.login, trusted, idle, sign_ins, identities, seen, http, clock, epochs)
     if login is not None:
         verifiers[COOKIE_HEADER] = login.verifier
     return WaysIn(
         verifiers=verifiers,
-        provisioning=proxies.provisioning.union(
-            [one.issuer for one in (*issuers, *servers) if one.provision],
-            [one.issuer for one in settings.login.issuers if one.provision],
-        ),
+        provisioning=proxies.provisioning.union(one.issuer for one in (*issuers, *servers, *rules) if one.provision),
         token_use=use,
         oidc=oidc,
         introspection=introspection,
@@ -158,7 +156,8 @@ def ways_in(
 
 def _login(
     settings: Login,
-    rules: Sequence[IssuerSettings],
+    trusted: Mapping[str, IssuerSettings],
+    idle: timedelta,
     sign_ins: SignIns,
     identities: Identities,
     seen: Seen,
@@ -169,50 +168,28 @@ def _login(
     """None where nobody signs in with a browser: then a cookie is not a credential either."""
     if not settings.issuers or settings.public_url is None:
         return None
-    issuers = (SignInIssuer(one, http, clock) for one in rules)
     verifier = CookieVerifier(
-        sign_ins,
-        identities,
-        clock,
-        epochs,
-        seen,
-        issuers={one.issuer: one for one in rules},
-        idle=timedelta(minutes=settings.idle_minutes),
-        origin=settings.public_url,
+        sign_ins, identities, clock, epochs, seen, issuers=trusted, idle=idle, origin=settings.public_url
     )
-    return LoginWays(
-        verifier=verifier,
-        issuers={one.name: issuer for one, issuer in zip(settings.issuers, issuers, strict=True)},
-    )
+    issuers = {one.name: SignInIssuer(trusted[one.issuer], http, clock) for one in settings.issuers}
+    return LoginWays(verifier=verifier, issuers=issuers)
 
 
 def _login_issuer(one: LoginIssuer) -> IssuerSettings:
     return IssuerSettings(
-        issuer=one.issuer,
+        **_people(one),
         audience=one.client_id,
         algorithms=_algorithms(one.algorithms),
-        tenant=TenantId(one.tenant) if one.tenant else None,
-        tenant_claim=one.tenant_claim,
-        trust_email=one.trust_email,
-        provision=one.provision,
-        groups_claim=one.groups_claim,
-        roles=_roles(one.roles),
     )
 
 
 def _signed(one: ProxyAssertion) -> SignedHeader:
     issuer = IssuerSettings(
-        issuer=one.issuer,
+        **_people(one),
         audience=one.audience,
         algorithms=_algorithms(one.algorithms),
-        tenant=TenantId(one.tenant) if one.tenant else None,
-        tenant_claim=one.tenant_claim,
         purpose=Purpose.ASSERTION,
         jwks_uri=one.jwks_uri,
-        trust_email=one.trust_email,
-        provision=one.provision,
-        groups_claim=one.groups_claim,
-        roles=_roles(one.roles),
     )
     return SignedHeader(one.header, issuer)
 
@@ -230,38 +207,50 @@ def _plain(one: ProxyHeader) -> TrustedProxy:
 
 def _issuer(one: Issuer) -> IssuerSettings:
     return IssuerSettings(
-        issuer=one.issuer,
+        **_people(one),
         audience=one.audience,
         algorithms=_algorithms(one.algorithms),
-        tenant=TenantId(one.tenant) if one.tenant else None,
-        tenant_claim=one.tenant_claim,
         jwks_uri=one.jwks_uri,
-        trust_email=one.trust_email,
-        provision=one.provision,
         accept_plain_typ=one.accept_plain_typ,
         scopes=ScopePolicy(one.scopes),
-        groups_claim=one.groups_claim,
-        roles=_roles(one.roles),
     )
 
 
 def _server(one: IntrospectionServer, environ: Mapping[str, str]) -> IntrospectionSettings:
     return IntrospectionSettings(
+        **_people(one),
         endpoint=one.endpoint,
-        issuer=one.issuer,
         audience=one.audience,
         client_id=one.client_id,
         client_secret=ClientSecret(one.client_secret_file, one.client_secret_env, environ),
         client_method=ClientMethod(one.client_method),
         prefix=one.prefix,
-        tenant=TenantId(one.tenant) if one.tenant else None,
-        tenant_claim=one.tenant_claim,
-        trust_email=one.trust_email,
-        provision=one.provision,
         scopes=ScopePolicy(one.scopes),
-        groups_claim=one.groups_claim,
-        roles=_roles(one.roles),
     )
+
+
+class _People(TypedDict):
+    """The claim rules that each table of somebody's people has."""
+
+    issuer: str
+    tenant: TenantId | None
+    tenant_claim: str | None
+    trust_email: bool
+    provision: bool
+    groups_claim: str
+    roles: Mapping[str, tuple[RoleAssignment, ...]]
+
+
+def _people(one: Issuer | LoginIssuer | ProxyAssertion | IntrospectionServer) -> _People:
+    return {
+        "issuer": one.issuer,
+        "tenant": TenantId(one.tenant) if one.tenant else None,
+        "tenant_claim": one.tenant_claim,
+        "trust_email": one.trust_email,
+        "provision": one.provision,
+        "groups_claim": one.groups_claim,
+        "roles": _roles(one.roles),
+    }
 
 
 def _algorithms(names: Sequence[str]) -> frozenset[str]:

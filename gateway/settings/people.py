@@ -6,13 +6,17 @@ from pathlib import Path
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from gateway.environment import PREFIX
 from gateway.settings.tables import (
     Algorithm,
     Group,
+    GroupRoles,
+    GroupsClaim,
     NonEmpty,
+    OneTenant,
+    Provision,
+    TenantClaim,
     is_safe_url,
-    one_source_of_the_tenant,
+    no_setting,
     origin_of,
     safe_url,
 )
@@ -43,21 +47,14 @@ class LoginIssuer(Group):
     algorithms: tuple[Algorithm, ...] = Field(
         min_length=1, description="Signatures of ID tokens to accept. The algorithm never comes from the token."
     )
-    tenant: NonEmpty | None = Field(default=None, description="The tenant of all its people. This or `tenant_claim`.")
-    tenant_claim: NonEmpty | None = Field(
-        default=None, validate_default=True, description="The claim that names the tenant. This or `tenant`."
-    )
+    tenant: OneTenant = None
+    tenant_claim: TenantClaim = None
     trust_email: bool = Field(
         default=False, description="Whether a verified email of this issuer may link to a profile."
     )
-    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
-    groups_claim: NonEmpty = Field(
-        default="groups", description="The claim that lists a person's groups; only read where `roles` names some."
-    )
-    roles: dict[NonEmpty, tuple[NonEmpty, ...]] = Field(
-        default={},
-        description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`.",
-    )
+    provision: Provision = False
+    groups_claim: GroupsClaim = "groups"
+    roles: GroupRoles = Field(default={})
 
     @field_validator("issuer")
     @classmethod
@@ -70,9 +67,7 @@ class LoginIssuer(Group):
     def _one_source_of_the_secret(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and info.data.get("client_secret_file") is not None:
             raise ValueError("name client_secret_file or client_secret_env, not both")
-        if value is not None and value.startswith(PREFIX):
-            raise ValueError(f"must be another name: variables that begin with {PREFIX} are settings")
-        return value
+        return no_setting(value)
 
     @field_validator("scopes")
     @classmethod
@@ -80,11 +75,6 @@ class LoginIssuer(Group):
         if "openid" not in value:
             raise ValueError("must hold openid: without it the issuer does not say who signed in")
         return value
-
-    @field_validator("tenant_claim")
-    @classmethod
-    def _one_source_of_the_tenant(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return one_source_of_the_tenant(value, info)
 
 
 class Login(Group):
@@ -158,9 +148,7 @@ class ConnectorAccount(Group):
     @field_validator("secret_env", "deliver_secret_env")
     @classmethod
     def _is_no_setting(cls, value: str | None) -> str | None:
-        if value is not None and value.startswith(PREFIX):
-            raise ValueError(f"must be another name: variables that begin with {PREFIX} are settings")
-        return value
+        return no_setting(value)
 
     @field_validator("deliver_to")
     @classmethod

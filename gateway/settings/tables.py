@@ -6,7 +6,9 @@ import ipaddress
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+
+from gateway.environment import PREFIX
 
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 NonEmpty = Annotated[str, Field(min_length=1)]
@@ -58,9 +60,34 @@ def safe_url(value: str | None) -> str | None:
     return value
 
 
-def one_source_of_the_tenant(value: str | None, info: ValidationInfo) -> str | None:
-    """`tenant_claim` beside `tenant`. Raises ValueError for both or neither."""
+def no_setting(variable: str | None) -> str | None:
+    """The name of a variable that holds a secret. Raises ValueError for one that would be read as a setting."""
+    if variable is not None and variable.startswith(PREFIX):
+        raise ValueError(f"must be another name: variables that begin with {PREFIX} are settings")
+    return variable
+
+
+def _one_source_of_the_tenant(value: str | None, info: ValidationInfo) -> str | None:
     # A tenant that is itself at fault is not in `data`, and has its own line in the report.
     if "tenant" in info.data and (info.data["tenant"] is None) == (value is None):
         raise ValueError("name exactly one of tenant and tenant_claim")
     return value
+
+
+# What every table of somebody's people says of them. `tenant` stands before `tenant_claim`, which looks at it.
+OneTenant = Annotated[NonEmpty | None, Field(description="The tenant of all its people. This or `tenant_claim`.")]
+TenantClaim = Annotated[
+    NonEmpty | None,
+    AfterValidator(_one_source_of_the_tenant),
+    Field(validate_default=True, description="The claim that names the tenant. This or `tenant`."),
+]
+Provision = Annotated[bool, Field(description="Whether somebody new gets a profile, with the role member.")]
+GroupsClaim = Annotated[
+    NonEmpty, Field(description="The claim that lists a person's groups; only read where `roles` names some.")
+]
+GroupRoles = Annotated[
+    dict[NonEmpty, tuple[NonEmpty, ...]],
+    Field(
+        description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`."
+    ),
+]

@@ -7,8 +7,18 @@ from typing import Literal
 
 from pydantic import Field, IPvAnyNetwork, ValidationInfo, field_validator
 
-from gateway.environment import PREFIX
-from gateway.settings.tables import Algorithm, Group, NonEmpty, one_source_of_the_tenant, safe_url
+from gateway.settings.tables import (
+    Algorithm,
+    Group,
+    GroupRoles,
+    GroupsClaim,
+    NonEmpty,
+    OneTenant,
+    Provision,
+    TenantClaim,
+    no_setting,
+    safe_url,
+)
 
 
 class Issuer(Group):
@@ -19,17 +29,15 @@ class Issuer(Group):
     algorithms: tuple[Algorithm, ...] = Field(
         min_length=1, description="Signatures to accept. The algorithm never comes from the token."
     )
-    tenant: NonEmpty | None = Field(default=None, description="The tenant of all its people. This or `tenant_claim`.")
-    tenant_claim: NonEmpty | None = Field(
-        default=None, validate_default=True, description="The claim that names the tenant. This or `tenant`."
-    )
+    tenant: OneTenant = None
+    tenant_claim: TenantClaim = None
     jwks_uri: NonEmpty | None = Field(
         default=None, description="Where its keys are; without it they are found by discovery."
     )
     trust_email: bool = Field(
         default=False, description="Whether a verified email of this issuer may link to a profile."
     )
-    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
+    provision: Provision = False
     accept_plain_typ: bool = Field(
         default=False,
         description="Whether `typ: JWT` or none passes for an access token, for issuers without RFC 9068.",
@@ -39,23 +47,13 @@ class Issuer(Group):
         description="What a token may do: all that the person may, or only what its `scope` claim names.",
     )
 
-    groups_claim: NonEmpty = Field(
-        default="groups", description="The claim that lists a person's groups; only read where `roles` names some."
-    )
-    roles: dict[NonEmpty, tuple[NonEmpty, ...]] = Field(
-        default={},
-        description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`.",
-    )
+    groups_claim: GroupsClaim = "groups"
+    roles: GroupRoles = Field(default={})
 
     @field_validator("issuer", "jwks_uri")
     @classmethod
     def _travels_safely(cls, value: str | None) -> str | None:
         return safe_url(value)
-
-    @field_validator("tenant_claim")
-    @classmethod
-    def _one_source_of_the_tenant(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return one_source_of_the_tenant(value, info)
 
 
 class Oidc(Group):
@@ -75,10 +73,8 @@ class ProxyAssertion(Group):
     algorithms: tuple[Algorithm, ...] = Field(
         min_length=1, description="Signatures to accept. The algorithm never comes from the assertion."
     )
-    tenant: NonEmpty | None = Field(default=None, description="The tenant of all its people. This or `tenant_claim`.")
-    tenant_claim: NonEmpty | None = Field(
-        default=None, validate_default=True, description="The claim that names the tenant. This or `tenant`."
-    )
+    tenant: OneTenant = None
+    tenant_claim: TenantClaim = None
     jwks_uri: NonEmpty | None = Field(
         default=None, description="Where the proxy's keys are; without it they are found by discovery."
     )
@@ -86,24 +82,14 @@ class ProxyAssertion(Group):
         default=False,
         description="Whether this proxy vouches for each email that it names, so that one may link to a profile.",
     )
-    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
-    groups_claim: NonEmpty = Field(
-        default="groups", description="The claim that lists a person's groups; only read where `roles` names some."
-    )
-    roles: dict[NonEmpty, tuple[NonEmpty, ...]] = Field(
-        default={},
-        description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`.",
-    )
+    provision: Provision = False
+    groups_claim: GroupsClaim = "groups"
+    roles: GroupRoles = Field(default={})
 
     @field_validator("jwks_uri")
     @classmethod
     def _travels_safely(cls, value: str | None) -> str | None:
         return safe_url(value)
-
-    @field_validator("tenant_claim")
-    @classmethod
-    def _one_source_of_the_tenant(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return one_source_of_the_tenant(value, info)
 
 
 class ProxyHeader(Group):
@@ -120,7 +106,7 @@ class ProxyHeader(Group):
         default=False,
         description="Whether the proxy may run on this machine; every process here can then say who it is.",
     )
-    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
+    provision: Provision = False
 
 
 class Proxies(Group):
@@ -152,14 +138,12 @@ class IntrospectionServer(Group):
         default="",
         description="What its tokens begin with. With several servers each needs one, none the beginning of another.",
     )
-    tenant: NonEmpty | None = Field(default=None, description="The tenant of all its people. This or `tenant_claim`.")
-    tenant_claim: NonEmpty | None = Field(
-        default=None, validate_default=True, description="The claim that names the tenant. This or `tenant`."
-    )
+    tenant: OneTenant = None
+    tenant_claim: TenantClaim = None
     trust_email: bool = Field(
         default=False, description="Whether a verified email of this server may link to a profile."
     )
-    provision: bool = Field(default=False, description="Whether somebody new gets a profile, with the role member.")
+    provision: Provision = False
     scopes: Literal["person", "token"] = Field(
         default="token",
         description="What a token may do: all that the person may, or only what its `scope` names.",
@@ -167,10 +151,7 @@ class IntrospectionServer(Group):
     groups_claim: NonEmpty = Field(
         default="groups", description="What lists a person's groups; only read where `roles` names some."
     )
-    roles: dict[NonEmpty, tuple[NonEmpty, ...]] = Field(
-        default={},
-        description="What a group's people are, by its exact name: `supervisor`, `supervisor@flight`; never `owner`.",
-    )
+    roles: GroupRoles = Field(default={})
 
     @field_validator("endpoint", "issuer")
     @classmethod
@@ -182,14 +163,7 @@ class IntrospectionServer(Group):
     def _one_source_of_the_secret(cls, value: str | None, info: ValidationInfo) -> str | None:
         if "client_secret_file" in info.data and (info.data["client_secret_file"] is None) == (value is None):
             raise ValueError("name exactly one of client_secret_file and client_secret_env")
-        if value is not None and value.startswith(PREFIX):
-            raise ValueError(f"must be another name: variables that begin with {PREFIX} are settings")
-        return value
-
-    @field_validator("tenant_claim")
-    @classmethod
-    def _one_source_of_the_tenant(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return one_source_of_the_tenant(value, info)
+        return no_setting(value)
 
 
 class Introspection(Group):
