@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
 import orjson
 
 from tests.clock import SettableClock
-from tests.issuer import ABSENT, DISCOVERY, Answer, LocalIssuer, SigningKey, encode, sign, without_absent
+from tests.issuer import ABSENT, DISCOVERY, LocalIssuer, SigningKey, encode, sign, without_absent
+from tests.loopback import Answer
 
 CLIENT = "gateway+web"
 SECRET = "pass%word & more"

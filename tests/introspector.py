@@ -7,14 +7,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from urllib.parse import parse_qs, unquote_plus
 
 import orjson
 
 from tests.clock import SettableClock
-from tests.issuer import AUDIENCE, PATIENCE_S, Answer, without_absent
+from tests.issuer import AUDIENCE, without_absent
+from tests.loopback import Answer, LoopbackServer, body_of
 
 PATH = "/introspect"
 CLIENT = "gateway"
@@ -36,62 +37,23 @@ class Asked:
         return self.form["token"][0]
 
 
-class LocalIntrospector:
+class LocalIntrospector(LoopbackServer):
     """`with LocalIntrospector(clock) as server`: knows the tokens that were issued; every knob may be turned."""
 
     def __init__(self, clock: SettableClock) -> None:
+        super().__init__()
         self.clock = clock
         self.tokens: dict[str, dict[str, Any]] = {}
         self.asked: list[Asked] = []
         self.answer: Answer | None = None  # instead of what it knows
-        self.arrived = threading.Semaphore(0)
         self.at_once = 0  # the most questions that were there together
         self._here = 0
         self._counting = threading.Lock()
-        self._gate = threading.Event()
-        self._gate.set()
-        self._server: ThreadingHTTPServer | None = None
-        self._port = 0
-
-    def __enter__(self) -> Self:
-        self.come_back()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._gate.set()
-        self.go_down()
-
-    @property
-    def url(self) -> str:
-        """Its `iss`."""
-        return f"http://127.0.0.1:{self._port}"
 
     @property
     def endpoint(self) -> str:
         """Where it is asked."""
         return self.url + PATH
-
-    def come_back(self) -> None:
-        """Listens, on the port of before."""
-        self._server = _Server(("127.0.0.1", self._port), self._handler())
-        self._port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def go_down(self) -> None:
-        """Stops listening: connections are refused."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
-
-    @contextmanager
-    def holding(self) -> Iterator[None]:
-        """Lets questions arrive (`arrived`) but answers none until the block ends."""
-        self._gate.clear()
-        try:
-            yield
-        finally:
-            self._gate.set()
 
     def issue(self, token: str, subject: Any = "alice", **members: Any) -> str:
         """A token that is active for five minutes; ABSENT leaves a member of the answer out."""
@@ -120,32 +82,13 @@ class LocalIntrospector:
             return Answer(b'{"error":"invalid_client"}', status=401, headers=JSON)
         return Answer(orjson.dumps(self.tokens.get(asked.token, {"active": False})), headers=JSON)
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                asked = Asked(self.path, parse_qs(body), headers)
-                server.asked.append(asked)
-                with server._present():
-                    server.arrived.release()
-                    server._gate.wait(PATIENCE_S)
-                    answer = server._reply(asked)
-                try:
-                    self.send_response(answer.status)
-                    for name, value in answer.headers.items():
-                        self.send_header(name, value)
-                    self.end_headers()
-                    self.wfile.write(answer.body)
-                except ConnectionError:
-                    self.close_connection = True  # the gateway had enough
-
-            def log_message(self, *_: object) -> None:
-                """Says nothing: tests print what matters."""
-
-        return Handler
+    def _answered(self, request: BaseHTTPRequestHandler) -> Answer:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        asked = Asked(request.path, parse_qs(body_of(request).decode()), headers)
+        self.asked.append(asked)
+        with self._present():
+            self._wait()
+            return self._reply(asked)
 
     @contextmanager
     def _present(self) -> Iterator[None]:
@@ -157,10 +100,6 @@ class LocalIntrospector:
         finally:
             with self._counting:
                 self._here -= 1
-
-
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 128  # so that the gateway's own bound is what is tested
 
 
 def _is_the_gateway(asked: Asked) -> bool:

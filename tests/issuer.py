@@ -5,25 +5,23 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 import orjson
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from tests.clock import SettableClock
+from tests.loopback import Answer, LoopbackServer, body_of
 
 ABSENT = object()  # as a header or claim: leave it out
 DISCOVERY = "/.well-known/openid-configuration"
 KEYS = "/keys"
 AUDIENCE = "https://gateway.example"
-PATIENCE_S = 5
 
 
 @dataclass(frozen=True)
@@ -79,63 +77,15 @@ def sign_with_secret(header: Mapping[str, Any] | bytes, claims: Mapping[str, Any
     return f"{signed}.{encode(hmac.new(secret, signed.encode(), hashlib.sha256).digest())}"
 
 
-@dataclass
-class Answer:
-    """What the issuer says under one path."""
-
-    body: bytes
-    status: int = 200
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-class LocalIssuer:
+class LocalIssuer(LoopbackServer):
     """`with LocalIssuer(clock) as issuer`: discovery, a key set and tokens; every knob may be turned while it runs."""
 
     def __init__(self, clock: SettableClock) -> None:
+        super().__init__()
         self.clock = clock
         self.keys = [signing_key("first")]
         self.requests: list[str] = []
         self.answers: dict[str, Answer] = {}
-        self.arrived = threading.Semaphore(0)
-        self._gate = threading.Event()
-        self._gate.set()
-        self._server: ThreadingHTTPServer | None = None
-        self._port = 0
-
-    def __enter__(self) -> Self:
-        self.come_back()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._gate.set()
-        self.go_down()
-
-    @property
-    def url(self) -> str:
-        """Its `iss`."""
-        return f"http://127.0.0.1:{self._port}"
-
-    def come_back(self) -> None:
-        """Listens, on the port of before."""
-        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), self._handler())
-        self._port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def go_down(self) -> None:
-        """Stops listening: connections are refused."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
-
-    @contextmanager
-    def holding(self) -> Iterator[None]:
-        """Lets requests arrive (`arrived`) but answers none until the block ends."""
-        self._gate.clear()
-        try:
-            yield
-        finally:
-            self._gate.set()
 
     def rotate(self, kid: str, algorithm: str = "ES256") -> SigningKey:
         """A new key instead of all before."""
@@ -187,32 +137,10 @@ class LocalIssuer:
         """What a POST is answered with; this issuer takes none."""
         return Answer(b"{}", status=404)
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        issuer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._reply(lambda: issuer._answer(self.path))
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                self._reply(lambda: issuer._posted(self.path, body, dict(self.headers)))
-
-            def _reply(self, answered: Callable[[], Answer]) -> None:
-                issuer.requests.append(self.path)
-                issuer.arrived.release()
-                issuer._gate.wait(PATIENCE_S)
-                answer = answered()
-                try:
-                    self.send_response(answer.status)
-                    for name, value in answer.headers.items():
-                        self.send_header(name, value)
-                    self.end_headers()
-                    self.wfile.write(answer.body)
-                except ConnectionError:
-                    self.close_connection = True  # the gateway had enough
-
-            def log_message(self, *_: object) -> None:
-                """Says nothing: tests print what matters."""
-
-        return Handler
+    def _answered(self, request: BaseHTTPRequestHandler) -> Answer:
+        posted = body_of(request) if request.command == "POST" else None
+        self.requests.append(request.path)
+        self._wait()
+        if posted is None:
+            return self._answer(request.path)
+        return self._posted(request.path, posted, dict(request.headers))

@@ -13,7 +13,8 @@ from gateway.backends.sql import tables
 from gateway.backends.sql.tenants import raise_epoch
 from tests.identity.attacking import Again, World, expect
 from tests.introspector import JSON
-from tests.issuer import DISCOVERY, KEYS, Answer, signing_key
+from tests.issuer import DISCOVERY, KEYS, signing_key
+from tests.loopback import Answer
 
 
 async def happens(world: World, what: str, again: Again) -> None:

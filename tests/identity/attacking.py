@@ -30,7 +30,8 @@ from tests.house import WHERE, House, house
 from tests.identity.attack_words import Attempt, Credential, Opaque, Sent
 from tests.identity.forging import Forge, Jwt, Turn
 from tests.introspector import SECRET, LocalIntrospector
-from tests.issuer import AUDIENCE, DISCOVERY, KEYS, Answer, LocalIssuer, SigningKey, signing_key
+from tests.issuer import AUDIENCE, DISCOVERY, KEYS, LocalIssuer, SigningKey, signing_key
+from tests.loopback import Answer
 
 CONFIG = Path(__file__).with_name("attacked.toml")
 ISSUERS = ("main", "plain", "other", "cloud")

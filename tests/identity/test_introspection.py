@@ -22,7 +22,8 @@ from gateway.model import Principal
 from tests.clock import SettableClock
 from tests.identity.conftest import ACME
 from tests.introspector import CLIENT, JSON, SECRET, LocalIntrospector
-from tests.issuer import ABSENT, AUDIENCE, Answer
+from tests.issuer import ABSENT, AUDIENCE
+from tests.loopback import Answer
 
 NOW = int(datetime(2026, 12, 1, 9, 0, tzinfo=UTC).timestamp())
 

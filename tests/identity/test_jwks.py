@@ -16,7 +16,8 @@ from gateway.identity.issuers import KeyTimes
 from gateway.identity.jwks import IssuerKeys
 from gateway.identity.oidc import OidcVerifier
 from tests.identity.conftest import Verifiers
-from tests.issuer import ABSENT, DISCOVERY, KEYS, PATIENCE_S, Answer, LocalIssuer, signing_key
+from tests.issuer import ABSENT, DISCOVERY, KEYS, LocalIssuer, signing_key
+from tests.loopback import PATIENCE_S, Answer
 
 FETCH = [DISCOVERY, KEYS]
 

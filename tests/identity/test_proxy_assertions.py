@@ -12,7 +12,8 @@ import pytest_asyncio
 from gateway.settings import Settings
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
-from tests.issuer import ABSENT, Answer, LocalIssuer, sign, signing_key
+from tests.issuer import ABSENT, LocalIssuer, sign, signing_key
+from tests.loopback import Answer
 from tests.proxied import STRANGER, Behind, Header, bearer, behind
 
 CERTS = "/cdn-cgi/access/certs"

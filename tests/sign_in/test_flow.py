@@ -14,7 +14,8 @@ from gateway.app import compose, create_app
 from gateway.identity import cookies
 from gateway.web.sign_in import flows
 from tests.browser import Browser
-from tests.issuer import ABSENT, Answer, signing_key
+from tests.issuer import ABSENT, signing_key
+from tests.loopback import Answer
 from tests.sign_in.conftest import ENVIRON, WHERE, Lobby
 
 

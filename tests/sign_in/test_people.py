@@ -16,7 +16,8 @@ from tests.browser import Browser
 from tests.clock import SettableClock
 from tests.conftest import LogCapture
 from tests.house import house
-from tests.issuer import ABSENT, Answer
+from tests.issuer import ABSENT
+from tests.loopback import Answer
 from tests.sign_in.conftest import ENVIRON, LOGIN, SECRETLY, TENANT, Configured, Lobby, an_issuer
 
 Opened = Callable[[str], AbstractAsyncContextManager[Lobby]]
