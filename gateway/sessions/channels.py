@@ -15,7 +15,7 @@ from gateway.model import AgentName, Kind, Message, ProfileId, Session, SessionF
 from gateway.policy.permit import Permit
 from gateway.policy.targets import FunctionTarget
 from gateway.ports import Clock, MessageDraft, Transcripts
-from gateway.sessions.conversations import check_message
+from gateway.sessions.conversations import append, check_message
 from gateway.sessions.directory import SessionDirectory
 
 DIRECT = "direct"
@@ -115,11 +115,7 @@ class ChannelSessions:
             member=None,
             created_at=now,
         )
-        message = await self._transcripts.append(session.tenant, draft)
-        if message is None:
-            raise NotFound
-        self._directory.spoken_in(session, now)
-        return message
+        return await append(self._transcripts, self._directory, session, draft)
 
     def _session(self, tenant: TenantId, service: ProfileId, place: Place) -> Session:
         now = self._clock.now()

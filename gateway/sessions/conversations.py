@@ -153,11 +153,7 @@ class Conversations:
             member=person.id if session.owner == person.id or facts.participant(person.id) is not None else None,
             created_at=now,
         )
-        message = await self._transcripts.append(session.tenant, draft)
-        if message is None:
-            raise NotFound
-        self._directory.spoken_in(session, now)
-        return message
+        return await append(self._transcripts, self._directory, session, draft)
 
     async def rename(self, permit: Permit[SessionTarget], title: str | None) -> SessionFacts:
         """A new title, or none. Raises Invalid for one that is too long."""
@@ -229,6 +225,17 @@ class Conversations:
 
     def _now(self) -> datetime:
         return self._clock.now()
+
+
+async def append(
+    transcripts: Transcripts, directory: SessionDirectory, session: Session, draft: MessageDraft
+) -> Message:
+    """The message, durable on return. Raises NotFound where what permitted it no longer holds."""
+    message = await transcripts.append(session.tenant, draft)
+    if message is None:
+        raise NotFound
+    directory.spoken_in(session, draft.created_at)
+    return message
 
 
 def check_message(session: Session, content: str) -> None:
