@@ -55,16 +55,8 @@ async def premises(folder: Path) -> AsyncIterator[Premises]:
 
 async def open_session(gateway: Gateway, secret: str) -> str:
     """Somebody's private session with the demo's agent."""
-
-    async def arguments() -> object:
-        return OnAgent("flight", CreateBody(kind="direct"))
-
-    call = Call(
-        credentials=Credentials.bearer(secret),
-        arguments=arguments,
-        operation=lambda _: gateway.catalogue.sessions.create,
-        entry=lambda _: None,
-    )
+    wanted = OnAgent("flight", CreateBody(kind="direct"))
+    call = Call.of(Credentials.bearer(secret), gateway.catalogue.sessions.create, wanted)
     facts, _ = await gateway.pipeline.run(call, Trail("req_bench", "bench", "bench"))  # type: ignore[misc]  # by operation
     return str(facts.session.key)
 

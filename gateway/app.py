@@ -220,7 +220,8 @@ def compose(
     )
     own_sign_ins = OwnSignIns(stores.sign_ins, ways.seen, clock, idle=timedelta(minutes=settings.login.idle_minutes))
     accounts = channels_in(settings, None)
-    catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins, accounts)
+    taints = Taints(stores.tainted_turns, clock)
+    catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins, accounts, taints)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
     buffer = AuditBuffer(
         stores.audit,
@@ -250,6 +251,7 @@ def compose(
         Authenticate(ways.verifiers, local_operator=local_operator),
         RecordAudit(buffer, refusals.count, clock, epochs.knows),
         profiles,
+        taints,
         metrics,
     )
     return Gateway(
@@ -352,6 +354,7 @@ def _catalogue(
     ways: WaysIn,
     own_sign_ins: OwnSignIns,
     accounts: ChannelAccounts,
+    taints: Taints,
 ) -> Catalogue:
     conversations = Conversations(directory, stores.transcripts, stores.identities, clock)
     instructions = PersonalInstructions(folders)
@@ -366,7 +369,7 @@ def _catalogue(
     owners = Owners(stores.identities)
     return Catalogue(
         tools=tools,
-        context=context_operation(conversations, ways.turn_tokens, Taints(stores.tainted_turns, clock)),
+        context=context_operation(conversations, ways.turn_tokens, taints),
         instructions=instructions,
         sessions=SessionOperations(conversations),
         me=MyOperations(tokens, own_sign_ins, tools),
@@ -394,9 +397,10 @@ def _pipeline(
     authenticate: Authenticate,
     record_audit: RecordAudit,
     profiles: ProfileResolver,
+    taints: Taints,
     metrics: Metrics,
 ) -> Pipeline:
-    authorize = AuthorizeStage(clock, lambda verdict: metrics.decision(_effect(verdict.allowed), verdict.code))
+    authorize = AuthorizeStage(lambda verdict: metrics.decision(_effect(verdict.allowed), verdict.code))
     states = TenantStates(
         policies=stores.policies,
         agents=stores.agents,
@@ -409,7 +413,7 @@ def _pipeline(
         resolve_profile=ResolveProfile(
             profiles=profiles, states=states, freshness=epochs, authorize=authorize, clock=clock
         ),
-        open_session=OpenSession(directory, Taints(stores.tainted_turns, clock)),
+        open_session=OpenSession(directory, taints),
         assemble_context=AssembleContext(folders, directory, stores.identities, clock),
         authorize=authorize,
         call_tool=CallTool(record_audit.intent, epochs.current, on_behalf_of),

@@ -153,6 +153,11 @@ class Principal:
     beside: tuple[Principal, ...] = ()  # other credentials of the same request
     csrf_token: str | None = field(default=None, repr=False)  # what a write from this browser has to show besides
 
+    @property
+    def called(self) -> str:
+        """What the audit calls it: the credential by its id, or by whom it names."""
+        return f"{self.credential}:{self.credential_id or f'{self.issuer}#{self.subject}'}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:

@@ -29,6 +29,26 @@ class Call:
     entry: Callable[[object], Entry | None]  # which session it is made from, once the arguments are read
     min_epoch: Callable[[], int | None] = lambda: None  # what the caller has seen already
 
+    @classmethod
+    def of(
+        cls,
+        credentials: Credentials,
+        operation: AnyOperation,
+        arguments: object = None,
+        entry: Entry | None = None,
+    ) -> Call:
+        """A request for one operation, whose arguments are at hand."""
+
+        async def read() -> object:
+            return arguments
+
+        return cls(
+            credentials=credentials,
+            arguments=read,
+            operation=lambda _arguments: operation,
+            entry=lambda _arguments: entry,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:

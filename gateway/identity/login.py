@@ -21,7 +21,7 @@ from gateway.ports import Clock, Identities, SignIns
 
 HEADER = b"cookie"
 BROWSER = "browser"
-SEND_CSRF_TOKEN = "Send the X-CSRF-Token that GET /v1/me answers with; a page of another site can't."  # noqa: S105
+SEND_CSRF_TOKEN = "Send the X-CSRF-Token that GET /v1/me answers with; a page of another site can't."  # noqa: S105 - a sentence
 _READS = frozenset({"GET", "HEAD"})
 
 

@@ -229,7 +229,7 @@ class Newcomers:
             code="ok",
             epoch=asked.epoch,
             profile=profile.id,
-            principal=f"{principal.credential}:{principal.issuer}#{principal.subject}",
+            principal=principal.called,
             target=profile.id,
             details={"issuer": principal.issuer, "subject": principal.subject},
         )

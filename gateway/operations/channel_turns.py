@@ -84,16 +84,8 @@ class ChannelTurns:
     async def _run(
         self, turn: Permitted, asking: Asking, operation: AnyOperation, arguments: object, entry: Entry | None
     ) -> tuple[object, Trail]:
-        async def read() -> object:
-            return arguments
-
         trail = Trail(asking.request, asking.surface, operation.name)
-        call = Call(
-            credentials=Credentials(asserted=turn.sender),
-            arguments=read,
-            operation=lambda _arguments: operation,
-            entry=lambda _arguments: entry,
-        )
+        call = Call.of(Credentials(asserted=turn.sender), operation, arguments, entry)
         try:
             return await self._pipeline.run(call, trail), trail
         except Unauthenticated:

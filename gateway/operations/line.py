@@ -153,15 +153,7 @@ class LineWebhooks:
     async def _run(
         self, webhook: Webhook, operation: AnyOperation, arguments: Brought | Members, asking: Asking
     ) -> object:
-        async def read() -> object:
-            return arguments
-
-        call = Call(
-            credentials=Credentials(asserted=webhook.connector),
-            arguments=read,
-            operation=lambda _arguments: operation,
-            entry=lambda _arguments: None,
-        )
+        call = Call.of(Credentials(asserted=webhook.connector), operation, arguments)
         try:
             return await self._pipeline.run(call, Trail(asking.request, asking.surface, operation.name))
         except (Unauthenticated, ToolNotAllowed, NotFound):

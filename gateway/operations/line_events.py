@@ -41,8 +41,8 @@ class _Part(Arguments):
 class _Source(_Part):
     type: Word
     userId: Peer | None = None  # noqa: N815 - LINE's names
-    groupId: Peer | None = None  # noqa: N815
-    roomId: Peer | None = None  # noqa: N815
+    groupId: Peer | None = None  # noqa: N815 - as LINE writes it
+    roomId: Peer | None = None  # noqa: N815 - as LINE writes it
 
 
 class _Message(_Part):
@@ -57,11 +57,11 @@ class _Members(_Part):
 class _Event(_Part):
     type: Word
     timestamp: Annotated[int, Field(ge=0, le=_LATEST_MS)]
-    webhookEventId: Peer  # noqa: N815
+    webhookEventId: Peer  # noqa: N815 - as LINE writes it
     mode: str = "active"
     source: _Source | None = None
     message: _Message | None = None
-    replyToken: str | None = None  # noqa: N815
+    replyToken: str | None = None  # noqa: N815 - as LINE writes it
     joined: _Members | None = None
     left: _Members | None = None
 

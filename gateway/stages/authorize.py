@@ -27,7 +27,6 @@ from gateway.model import (
 from gateway.policy.invariants import TAINTED_TURN, TURN_TOKEN_ELSEWHERE, elsewhere, first_violation, scope_violation
 from gateway.policy.permit import Permit, issue, issue_for_list
 from gateway.policy.targets import FunctionTarget, SessionsTarget, SessionTarget, SingleTarget, Target, sandbox_excludes
-from gateway.ports import Clock
 from gateway.tools.registry import AnyOperation
 from gateway.turn import Turn
 
@@ -53,11 +52,10 @@ Cell = tuple[AgentName, Resource, Relation, Whose]
 
 
 class AuthorizeStage:
-    """Asks the snapshot that the turn was opened with, and notes every answer on its trail."""
+    """Asks the snapshot that the turn was opened with, as of when it was, and notes every answer on its trail."""
 
-    def __init__(self, clock: Clock, observe: Callable[[Verdict], None]) -> None:
+    def __init__(self, observe: Callable[[Verdict], None]) -> None:
         """`observe` is told every verdict, for counting; it sees nothing else of the request."""
-        self._clock = clock
         self._observe = observe
 
     async def __call__(self, turn: Turn, operation: AnyOperation, arguments: object) -> Permit[Target]:
@@ -87,7 +85,7 @@ class AuthorizeStage:
         )
         subjects = turn.requester.subjects_on(ANY_AGENT)
         verdict = Verdict(False, TURN_TOKEN_ELSEWHERE, None)
-        self._note(turn, question, verdict, subjects, operation.name, self._clock.now())
+        self._note(turn, question, verdict, subjects, operation.name, turn.at)
         raise ToolNotAllowed(
             "A turn token runs the tools of its session and posts messages into it, and nothing else. "
             "Use a credential of your own for this."
@@ -118,7 +116,7 @@ class AuthorizeStage:
         question = Question(
             ANY_AGENT, Resource.SESSION_SHARED, Relation.SAME_AGENT, Whose.OTHER, turn.origin.chat, action
         )
-        now = self._clock.now()
+        now = turn.at
         code = scope_violation(turn.requester, Resource.SESSION_SHARED) or elsewhere(turn.requester, turn.origin)
         cells = frozenset[Cell]() if code else self._cells(turn, action, now)
         verdict = Verdict(bool(cells), code or ("allowed" if cells else "no_matching_row"), None)
@@ -137,7 +135,7 @@ class AuthorizeStage:
         question = Question(ANY_AGENT, family[0], Relation.SELF, Whose.OWN, turn.origin.chat, action)
         subjects = turn.requester.subjects_on(ANY_AGENT)
         code = scope_violation(turn.requester, family[0]) or "function_lacking"
-        self._note(turn, question, Verdict(False, code, None), subjects, turn.operation, self._clock.now())
+        self._note(turn, question, Verdict(False, code, None), subjects, turn.operation, turn.at)
         raise _not_allowed(action)
 
     def _includes(self, turn: Turn, action: Action, family: tuple[Resource, ...]) -> bool:
@@ -155,7 +153,7 @@ class AuthorizeStage:
 
     def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether any row could ever let the requester do `action` on something of `family` on this agent."""
-        subjects, now = turn.requester.subjects_on(agent), self._clock.now()
+        subjects, now = turn.requester.subjects_on(agent), turn.at
         return any(
             scope_violation(turn.requester, resource) is None
             and turn.state.snapshot.could_ever(subjects, agent, resource, action, now)

@@ -95,44 +95,52 @@ class RecordAudit:
 
     async def intent(self, trail: Trail) -> None:
         """Puts the decisions of an effect on disk before it runs. Raises Unavailable, and then it must not run."""
-        await self._sink.record_durably(*self._pending(trail))
+        await self._sink.record_durably(*_pending(trail, self._clock.now()))
 
     async def _finish(self, trail: Trail, effect: str, code: str) -> None:
         if trail.principal is None or not (trail.requester or self._is_tenant(trail.principal.tenant)):
             self._refused_without_tenant(code, trail.surface)
             return
-        await self._sink.record(*self._pending(trail), self._access(trail, trail.principal, effect, code))
-
-    def _pending(self, trail: Trail) -> list[AuditRecord]:
         now = self._clock.now()
-        pending = [_decision(trail, one, now) for one in trail.decisions[trail.written :]]
-        trail.written = len(trail.decisions)
-        return pending
-
-    def _access(self, trail: Trail, principal: Principal, effect: str, code: str) -> AuditRecord:
-        requester = trail.requester
-        # Both in the order of the record's fields; naming each would cost a third more, three times a request.
-        return AuditRecord(
-            self._clock.now(),
-            "access",
-            principal.tenant,
-            trail.request,
-            trail.surface,
-            trail.operation,
-            effect,
-            code,
-            trail.epoch,
-            requester.profile.id if requester else None,
-            _name_of(principal),
-            trail.agent,
-            trail.session,
-            decision=trail.last_decision,
-        )
+        await self._sink.record(*_pending(trail, now), _access(trail, trail.principal, effect, code, now))
 
 
-def _decision(trail: Trail, decision: Decision, now: datetime) -> AuditRecord:
-    requester, question, verdict = trail.requester, decision.question, decision.verdict
+# Both kinds in the order of the record's fields; naming each would cost a third more, three times a request.
+
+
+def _access(trail: Trail, principal: Principal, effect: str, code: str, now: datetime) -> AuditRecord:
+    requester = trail.requester
+    return AuditRecord(
+        now,
+        "access",
+        principal.tenant,
+        trail.request,
+        trail.surface,
+        trail.operation,
+        effect,
+        code,
+        trail.epoch,
+        requester.profile.id if requester else None,
+        principal.called,
+        trail.agent,
+        trail.session,
+        decision=trail.last_decision,
+    )
+
+
+def _pending(trail: Trail, now: datetime) -> list[AuditRecord]:
+    """The decisions that are not written yet; they count as written."""
+    decisions, trail.written = trail.decisions[trail.written :], len(trail.decisions)
+    if not decisions:
+        return []
+    requester = trail.requester
     assert requester is not None  # noqa: S101 - nothing is decided before the requester is known
+    called = requester.principal.called
+    return [_decision(trail, one, requester, called, now) for one in decisions]
+
+
+def _decision(trail: Trail, decision: Decision, requester: Requester, called: str, now: datetime) -> AuditRecord:
+    question, verdict = decision.question, decision.verdict
     return AuditRecord(
         now,
         "decision",
@@ -144,7 +152,7 @@ def _decision(trail: Trail, decision: Decision, now: datetime) -> AuditRecord:
         verdict.code,
         decision.epoch,
         requester.profile.id,
-        _name_of(requester.principal),
+        called,
         question.agent,
         decision.session or trail.session,  # found by the session it is about, wherever it was asked from
         question.action,
@@ -158,10 +166,6 @@ def _decision(trail: Trail, decision: Decision, now: datetime) -> AuditRecord:
         decision.id,
         trail.details.get(decision.id, {}),
     )
-
-
-def _name_of(principal: Principal) -> str:
-    return f"{principal.credential}:{principal.credential_id or f'{principal.issuer}#{principal.subject}'}"
 
 
 def _effect_of(error: GatewayError) -> str:

@@ -150,7 +150,7 @@ async def test_a_connector_acts_for_its_own_account_and_nobody_else_connects(hom
     for who in ("printer", "alice", "dana", "olga"):
         refused = await turn(home, "U1", who=who, text="x")
         assert refused.status_code == 403, (who, refused.text)
-    assert (await turn(home, "U1", who=None, text="x")).status_code == 401  # type: ignore[arg-type]
+    assert (await turn(home, "U1", who=None, text="x")).status_code == 401  # type: ignore[arg-type]  # nobody
     assert await _sessions(home) == opened == before | {home.private("alice")}
     records = await home.audit(kind="decision", effect="deny", action="connect")
     assert {(one.record.code) for one in records} == {"target_missing", "function_lacking"}
@@ -473,15 +473,7 @@ async def test_a_guest_can_run_nothing_of_the_catalogue_but_the_context_of_where
 
 
 async def _run(home: House, credentials: Credentials, operation: AnyOperation, inside: str | None) -> int:
-    async def arguments() -> object:
-        return _Everything()
-
-    call = Call(
-        credentials=credentials,
-        arguments=arguments,
-        operation=lambda _read: operation,
-        entry=lambda _read: Entry(inside) if inside else None,
-    )
+    call = Call.of(credentials, operation, _Everything(), Entry(inside) if inside else None)
     try:
         await home.gateway.pipeline.run(call, Trail("req_1", "test", operation.name))
     except GatewayError as error:

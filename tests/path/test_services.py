@@ -97,17 +97,8 @@ class Robot:
 
     async def exports(self, token: str) -> str:
         """Why `gateway audit export` with this token is refused."""
-
-        async def arguments() -> Reading:
-            return Reading(narrow=AuditFilter(), limit=1, cursor=None)
-
         export = self.home.gateway.catalogue.audit.export
-        call = Call(
-            credentials=Credentials.bearer(token),
-            arguments=arguments,
-            operation=lambda _arguments: export,
-            entry=lambda _arguments: None,
-        )
+        call = Call.of(Credentials.bearer(token), export, Reading(narrow=AuditFilter(), limit=1, cursor=None))
         request = new_id("req", self.home.gateway.clock.now())
         with pytest.raises(ToolNotAllowed):
             await self.home.gateway.pipeline.run(call, Trail(request, "cli", export.name))

@@ -107,12 +107,7 @@ class Door:
 
     async def signed_in(self, request: Request) -> Response:
         """Who you are; asked over the one path, as everything that shows anything of anybody."""
-        call = Call(
-            credentials=_credentials(request),
-            arguments=_no_arguments,
-            operation=lambda _arguments: self._who_am_i,
-            entry=lambda _arguments: None,
-        )
+        call = Call.of(_credentials(request), self._who_am_i)
         trail = Trail(request_id_of(request.scope), BROWSER, self._who_am_i.name)
         try:
             requester = cast("Requester", await self._pipeline.run(call, trail))
@@ -204,10 +199,6 @@ def sign_in_routes(door: Door | None) -> list[Route]:
         route("/sign-out", "POST", Door.sign_out),
         route("/signed-out", "GET", Door.signed_out),
     ]
-
-
-async def _no_arguments() -> None:
-    return
 
 
 def _begin(name: str, following: str = AFTER_SIGN_IN) -> str:
