@@ -44,6 +44,9 @@ class Authorize(Protocol):
     def function(self, turn: Turn, action: Action, family: tuple[Resource, ...]) -> None:
         """Raises ToolNotAllowed where the requester's roles could never allow `action` on any of `family`."""
 
+    def answer(self, turn: Turn, asked: Requester, origin: Origin, action: Action, target: SingleTarget) -> Decision:
+        """What `asked` would be answered from `origin`. Nothing runs by it; the record says of whom it speaks."""
+
     def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether the requester's roles on `agent` could ever allow `action` on any of `family`."""
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from gateway.app import Gateway, compose, create_app
 from gateway.identity.access_tokens import mint
+from gateway.identity.credentials import Credentials
 from gateway.keys import new_id
 from gateway.logs import Loggers
 from gateway.model import (
@@ -28,6 +29,8 @@ from gateway.model import (
 from gateway.policy.shipped import shipped
 from gateway.ports import AuditFilter, Clock, StoredRecord
 from gateway.settings import Settings
+from gateway.stages.record_audit import Trail
+from gateway.turn import Turn
 from gateway.workspace.files import Workspace
 from gateway.workspace.scaffold import scaffold
 
@@ -184,3 +187,14 @@ async def house(
         for person, role in (CAST if cast is None else cast).items():
             await made.add(person, role)
         yield made
+
+
+async def turn_of(home: House, who: str) -> Turn:
+    """A turn outside any session, by the first two stages."""
+    pipeline = home.gateway.pipeline
+    principal = await pipeline.authenticate(Credentials.bearer(home.secrets[who]))
+
+    async def renew() -> Turn:
+        return await turn_of(home, who)
+
+    return await pipeline.resolve_profile(principal, Trail("req_1", "test", "test"), renew, None)

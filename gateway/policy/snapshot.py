@@ -33,6 +33,7 @@ class Snapshot:
     def __init__(self, document: Document, version: int, now: datetime) -> None:
         """Indexes the rows. May run on any thread; from the first decision on only the event loop's may ask."""
         self.version = version
+        self.document = document
         self._as_of = now
         self._ends = tuple(sorted({row.until for row in document.rows if row.until is not None}))
         self._index: dict[tuple[str, str], list[Row]] = {}

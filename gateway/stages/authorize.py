@@ -16,8 +16,10 @@ from gateway.model import (
     Action,
     AgentName,
     Decision,
+    Origin,
     Question,
     Relation,
+    Requester,
     Resource,
     Scope,
     Session,
@@ -102,6 +104,17 @@ class AuthorizeStage:
         """A permit for `action` on `target`, or None where it is refused; noted either way."""
         decision = self._decide_on(turn, action, target)
         return issue(decision, turn.requester, turn.origin, target) if decision.verdict.allowed else None
+
+    def answer(self, turn: Turn, asked: Requester, origin: Origin, action: Action, target: SingleTarget) -> Decision:
+        """What `asked` would be answered from `origin`, for somebody who may know that. It is no permit: nothing runs
+        by it, and its record says of whom it speaks."""
+        question = target.question(asked, origin, action)
+        subjects = asked.subjects_on(question.agent)
+        verdict = self._verdict(turn, asked, origin, target, question, subjects)
+        session = target.name if isinstance(target, SessionTarget) else None
+        decision = self._note(turn, question, verdict, subjects, target.name, turn.at, session)
+        turn.trail.noted(decision.id, {"about": asked.profile.id})
+        return decision
 
     def _decide_on(self, turn: Turn, action: Action, target: SingleTarget) -> Decision:
         session = None
@@ -197,10 +210,21 @@ class AuthorizeStage:
     def _decide(self, turn: Turn, action: Action, target: SingleTarget, session: str | None) -> Decision:
         question = target.question(turn.requester, turn.origin, action)
         subjects = turn.requester.subjects_on(question.agent)
-        code = first_violation(turn.requester, turn.origin, target, question)
-        now = turn.at
-        verdict = turn.state.snapshot.decide(subjects, question, now) if code is None else Verdict(False, code, None)
-        return self._note(turn, question, verdict, subjects, target.name, now, session)
+        verdict = self._verdict(turn, turn.requester, turn.origin, target, question, subjects)
+        return self._note(turn, question, verdict, subjects, target.name, turn.at, session)
+
+    def _verdict(
+        self,
+        turn: Turn,
+        requester: Requester,
+        origin: Origin,
+        target: SingleTarget,
+        question: Question,
+        subjects: frozenset[str],
+    ) -> Verdict:
+        """Invariants first, then Casbin."""
+        code = first_violation(requester, origin, target, question)
+        return turn.state.snapshot.decide(subjects, question, turn.at) if code is None else Verdict(False, code, None)
 
 
 def is_in_reach(here: Session | None, agent: AgentName, relation: Relation, whose: Whose) -> bool:

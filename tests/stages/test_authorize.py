@@ -5,27 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import NotFound
-from gateway.identity.credentials import Credentials
-from gateway.model import AgentName, Relation, Whose
+from gateway.model import OUTSIDE, Action, AgentName, Relation, Whose
 from gateway.operations.context import ContextBody, OfSession
 from gateway.policy.targets import SessionTarget
 from gateway.stages import authorize
 from gateway.stages.authorize import is_in_reach
-from gateway.stages.record_audit import Trail
-from gateway.turn import Turn
 from tests.cast import FLIGHT, HOTEL, child, root
-from tests.house import House
-
-
-async def turn_of(home: House, who: str) -> Turn:
-    """A turn outside any session, by the first two stages."""
-    pipeline = home.gateway.pipeline
-    principal = await pipeline.authenticate(Credentials.bearer(home.secrets[who]))
-
-    async def renew() -> Turn:
-        return await turn_of(home, who)
-
-    return await pipeline.resolve_profile(principal, Trail("req_1", "test", "test"), renew, None)
+from tests.house import House, turn_of
 
 
 async def test_entering_is_asked_where_nobody_has_entered_yet(home: House) -> None:
@@ -40,6 +26,25 @@ async def test_entering_is_asked_where_nobody_has_entered_yet(home: House) -> No
     for who, reference in (("bob", session), ("alice", "ses_x")):
         with pytest.raises(NotFound):
             await stage(await turn_of(home, who), context, OfSession(reference, ContextBody()))
+
+
+async def test_what_somebody_else_would_be_answered_is_no_permit_and_its_record_says_of_whom_it_speaks(
+    home: House,
+) -> None:
+    """Design section 10, a decision point: it is decided as for the person themselves, and nothing runs by it."""
+    session = await home.open("alice")
+    facts = await home.gateway.stores.sessions.find(home.tenant, session)
+    assert facts is not None
+    turn = await turn_of(home, "erin")
+    stage = home.gateway.pipeline.authorize
+    for who, allowed in (("alice", True), ("bob", False), ("dana", True), ("erin", False)):
+        asked = (await turn_of(home, who)).requester
+        decision = stage.answer(turn, asked, OUTSIDE, Action.HISTORY, SessionTarget(facts))
+
+        assert decision.verdict.allowed == allowed
+        assert f"user:{home.id(who)}" in decision.subjects
+        assert turn.trail.decisions[-1] is decision  # type: ignore[attr-defined]  # the protocol only writes
+        assert turn.trail.details[decision.id] == {"about": home.id(who)}  # type: ignore[attr-defined]  # as above
 
 
 async def test_what_roles_include_is_remembered_within_bounds(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
