@@ -426,3 +426,22 @@ def test_one_issuer_has_one_kind_of_people(
         assert faults_of(None, variables) == {f"GATEWAY_LOGIN__ISSUERS[0].{key}": "agrees" for key in wrong}
     else:
         assert load(None, variables).login.issuers[0].name == "work"
+
+
+@pytest.mark.parametrize(
+    ("changed", "client", "refused"),
+    [
+        ({"accept_plain_typ": True, "audience": "c"}, "c", True),
+        ({"accept_plain_typ": True, "audience": "api"}, "c", False),
+        ({"accept_plain_typ": False, "audience": "c"}, "c", False),
+        ({"accept_plain_typ": True, "audience": "c", "issuer": "https://other.test"}, "c", False),
+    ],
+)
+def test_no_id_token_passes_for_an_access_token(changed: dict[str, Any], client: str, refused: bool) -> None:
+    """Design section 5: ID tokens are refused. Without a `typ` the audience is all that tells the two apart."""
+    variables = login_of(client_id=client) | {"GATEWAY_OIDC__ISSUERS": json.dumps([ISSUER | changed])}
+
+    if refused:
+        assert faults_of(None, variables) == {"GATEWAY_OIDC__ISSUERS[0].audience": "audience_of_its_own"}
+    else:
+        assert load(None, variables).oidc.issuers[0].audience == changed["audience"]

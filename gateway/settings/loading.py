@@ -79,6 +79,7 @@ def load(config: Path | None, environ: Mapping[str, str]) -> Settings:
     else:
         faults += _public_demo(settings, settings.demo.enabled)
         faults += _disagreeing(settings, environment)
+        faults += _id_tokens_let_in(settings, environment)
     if faults or settings is None:
         raise ConfigurationFaults(faults)
     return settings
@@ -175,6 +176,20 @@ def _differences(
     for key in found:
         message = "another entry of the same issuer says otherwise"
         yield Fault(field=environment.spell((*where, key)), rule="agrees", message=message)
+
+
+def _id_tokens_let_in(settings: Settings, environment: Environment) -> Iterator[Fault]:
+    """An ID token names our client as its audience. Where that is the audience of access tokens too, and these need no
+    `typ` of their own, nothing would tell the two apart."""
+    clients = {(one.issuer, one.client_id) for one in settings.login.issuers}
+    for index, one in enumerate(settings.oidc.issuers):
+        if one.accept_plain_typ and (one.issuer, one.audience) in clients:
+            message = (
+                "is also the client_id that people sign in with there, so an ID token would pass for an access token: "
+                "give access tokens an audience of their own, or set accept_plain_typ to false"
+            )
+            field = environment.spell(("oidc", "issuers", index, "audience"))
+            yield Fault(field=field, rule="audience_of_its_own", message=message)
 
 
 def _named(error: ValidationError, environment: Environment) -> Iterator[Fault]:
