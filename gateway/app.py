@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 
 import httpx2
@@ -208,7 +209,7 @@ def compose(
     epochs.when_changed_elsewhere(directory.forget)
     # A merge gives away any number of sessions: all is forgotten with its epoch, even where nobody waits for the answer
     epochs.when_risen(lambda _tenant, _epoch: directory.forget())
-    http = httpx2.AsyncClient(follow_redirects=False)
+    http = _client()
     ways = ways_in(
         settings,
         stores.identities,
@@ -271,6 +272,12 @@ def compose(
         http=http,
         deliveries=Deliveries(HttpDeliveries(http), loggers("deliveries"), metrics.delivery),
     )
+
+
+def _client() -> httpx2.AsyncClient:
+    """One client for all that is asked outside. It keeps no cookie: what one server sets is nobody else's business."""
+    no_cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=()))
+    return httpx2.AsyncClient(follow_redirects=False, cookies=no_cookies)
 
 
 def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str] = os.environ) -> Starlette:

@@ -125,7 +125,7 @@ class IntrospectionVerifier:
 
     async def _ask(self, fingerprint: bytes, token: str, server: IntrospectionServer) -> _Answered:
         asked = self._clock.monotonic()
-        answer = await server.ask(token)
+        answer = await server.ask(token, known=fingerprint in self._active)
         answered = _judged(answer, server.settings, self._clock.now(), asked)
         self._active.pop(fingerprint, None)
         self._refused.pop(fingerprint, None)

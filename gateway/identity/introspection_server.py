@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -41,8 +42,8 @@ class IntrospectionSettings(ClaimRules):
     prefix: str = ""  # what its tokens begin with, so that no other server is asked about them
     timeout_s: float = 5  # for one question, waiting for its turn included
     max_bytes: int = 65_536  # of one answer
-    most_at_once: int = 8  # questions to the server
-    most_waiting: int = 256  # questions in all; more are refused at once, so that made-up tokens can't pile up
+    most_at_once: int = 8  # questions to the server; at least one place in four is for tokens that were good before
+    most_waiting: int = 256  # questions of either kind; more are refused at once, so that made-up tokens can't pile up
 
     def __post_init__(self) -> None:
         faults = [*_server_faults(self), *claim_faults(self)]
@@ -74,29 +75,53 @@ class _BadAnswer(Exception):
     """The server answered with something that is not the answer to an introspection."""
 
 
+class _Lane:
+    """Questions of one kind: so many at once, and so many that wait."""
+
+    def __init__(self, at_once: int, most_waiting: int) -> None:
+        self._turn = asyncio.Semaphore(at_once)
+        self._places = most_waiting
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """A place among those that are asked now. Raises Unavailable where too many wait for one already."""
+        if self._places <= 0:
+            raise Unavailable(_AWAY)
+        self._places -= 1
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self._places += 1
+
+
 class IntrospectionServer:
-    """Asks one server, a few questions at a time."""
+    """Asks one server, a few questions at a time.
+
+    Tokens that nobody has seen yet wait in a lane of their own: a flood of made-up ones keeps out nobody whose token
+    was good a moment ago.
+    """
 
     def __init__(self, settings: IntrospectionSettings, http: httpx2.AsyncClient) -> None:
         self.settings = settings
         self.fault: str | None = None  # why the last question had no answer; None after one that had
         self._http = http
-        self._turn = asyncio.Semaphore(settings.most_at_once)
-        self._waiting = 0
+        kept_free = max(1, settings.most_at_once // 4)
+        self._known = _Lane(kept_free, settings.most_waiting)
+        self._strange = _Lane(max(1, settings.most_at_once - kept_free), settings.most_waiting)
 
-    async def ask(self, token: str) -> Mapping[str, Any]:
-        """The answer, whatever it says. Raises Unavailable where there is none: nobody is let in on a guess."""
-        if self._waiting >= self.settings.most_waiting:
-            raise Unavailable(_AWAY)
-        self._waiting += 1
+    async def ask(self, token: str, *, known: bool) -> Mapping[str, Any]:
+        """The answer, whatever it says; `known` is a token that was active when it was last asked about.
+
+        Raises Unavailable where there is none: nobody is let in on a guess.
+        """
+        lane = self._known if known else self._strange
         try:
-            async with asyncio.timeout(self.settings.timeout_s), self._turn:
+            async with asyncio.timeout(self.settings.timeout_s), lane.turn():
                 answer = await self._answer(token)
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, _BadAnswer, ConfigurationFaults) as error:
             self.fault = f"{type(error).__name__}: {error}"
             raise Unavailable(_AWAY) from error
-        finally:
-            self._waiting -= 1
         self.fault = None
         return answer
 

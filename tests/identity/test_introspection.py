@@ -452,7 +452,7 @@ async def test_questions_are_asked_a_few_at_a_time_and_a_crowd_is_turned_away(
     server: LocalIntrospector, desk: Desk
 ) -> None:
     """Ours: made-up tokens can't flood the server, and don't pile up here. Refused is 503: they may be good."""
-    verifier = desk.asking(most_at_once=2, most_waiting=6)
+    verifier = desk.asking(most_at_once=3, most_waiting=6)
     tokens = [server.issue(f"token-{number}") for number in range(6)]
     with server.holding():
         waiting = [asyncio.create_task(verifier.verify(token)) for token in tokens]
@@ -463,6 +463,28 @@ async def test_questions_are_asked_a_few_at_a_time_and_a_crowd_is_turned_away(
 
     assert (len(server.asked), server.at_once) == (6, 2)
     assert (await verifier.verify(server.issue("later"))).subject == "alice"
+
+
+async def test_a_flood_of_made_up_tokens_keeps_out_nobody_whose_token_was_good_before(
+    server: LocalIntrospector, desk: Desk
+) -> None:
+    """Design section 12, "one's failure does not stop another's work": strangers wait among themselves."""
+    verifier = desk.asking(most_at_once=2, most_waiting=4)
+    good = server.issue("known")
+    await verifier.verify(good)
+    await arrive(server)
+    server.clock.advance(31)  # what was said of it counts no longer
+    with server.holding():
+        strangers = [asyncio.create_task(verifier.verify(f"made-up-{number}")) for number in range(4)]
+        await arrive(server)
+        with pytest.raises(Unavailable):
+            await verifier.verify("one-too-many")
+        again = asyncio.create_task(verifier.verify(good))
+        await arrive(server)  # it is asked about while every stranger still waits
+    assert (await again).subject == "alice"
+    for stranger in strangers:
+        with pytest.raises(Unauthenticated):
+            await stranger
 
 
 BAD: dict[str, Answer] = {
