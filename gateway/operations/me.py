@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.identity.sign_ins import OwnSignIns
 from gateway.identity.tokens import AccessTokens
-from gateway.model import AccessToken, Action, Agent, Requester, Resource, SignIn
+from gateway.model import ANY_AGENT, AccessToken, Action, Agent, Requester, Resource, SignIn
 from gateway.operations.found import function
 from gateway.operations.people import NewToken, TokenBody, make_token, token_details
 from gateway.policy.permit import Permit
@@ -48,14 +48,19 @@ class MyOperations:
         self._sign_ins = sign_ins
         self._registry = tools
         self.show: AnyOperation = Operation(
-            name="me.show", summary="Says who you are.", action=Action.READ, family=FAMILY, find=_find, run=_run_show
+            name="me.show",
+            summary="Says who you are.",
+            action=Action.READ,
+            family=FAMILY,
+            find=_find_read,
+            run=_run_show,
         )
         self.agents: AnyOperation = Operation(
             name="agents.mine",
             summary="Lists the agents that you may use.",
             action=Action.READ,
             family=FAMILY,
-            find=_find,
+            find=_find_read,
             run=_run_agents,
         )
         self.tools: AnyOperation = Operation(
@@ -63,7 +68,7 @@ class MyOperations:
             summary="Lists the tools that your roles include.",
             action=Action.READ,
             family=FAMILY,
-            find=_find,
+            find=_find_read,
             run=self._run_tools,
         )
         self.tokens: AnyOperation = Operation(
@@ -71,7 +76,7 @@ class MyOperations:
             summary="Lists your access tokens.",
             action=Action.READ,
             family=FAMILY,
-            find=_find,
+            find=_find_read,
             run=self._run_tokens,
         )
         self.create_token: AnyOperation = Operation(
@@ -101,7 +106,7 @@ class MyOperations:
             summary="Lists the browsers that you are signed in with.",
             action=Action.READ,
             family=FAMILY,
-            find=_find,
+            find=_find_read,
             run=self._run_sign_ins,
         )
         self.revoke_sign_in: AnyOperation = Operation(
@@ -137,20 +142,27 @@ class MyOperations:
         await self._sign_ins.revoke(permit.requester, arguments.sign_in)
 
 
-async def _find(turn: Turn, _arguments: object) -> FunctionTarget:
-    return function(turn, Resource.GATEWAY)
+async def _find_read(turn: Turn, _arguments: object) -> FunctionTarget:
+    return _of_oneself(turn, Action.READ, None)
 
 
 async def _find_me(turn: Turn, _body: TokenBody) -> FunctionTarget:
-    return function(turn, Resource.GATEWAY, turn.requester.profile.id)
+    return _of_oneself(turn, Action.EDIT, turn.requester.profile.id)
 
 
 async def _find_token(turn: Turn, arguments: OfToken) -> FunctionTarget:
-    return function(turn, Resource.GATEWAY, arguments.token)
+    return _of_oneself(turn, Action.EDIT, arguments.token)
 
 
 async def _find_sign_in(turn: Turn, arguments: OfSignIn) -> FunctionTarget:
-    return function(turn, Resource.GATEWAY, arguments.sign_in)
+    return _of_oneself(turn, Action.EDIT, arguments.sign_in)
+
+
+def _of_oneself(turn: Turn, action: Action, name: str | None) -> FunctionTarget:
+    """One's profile is no agent's: whoever holds a role on one agent alone asks by the rows of that one."""
+    places = (ANY_AGENT, *sorted(turn.state.agents))
+    may = (agent for agent in places if turn.authorize.could_ever(turn, agent, action, FAMILY))
+    return replace(function(turn, Resource.GATEWAY, name), agent=next(may, ANY_AGENT))
 
 
 async def _run_show(permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> Requester:

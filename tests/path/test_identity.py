@@ -163,6 +163,25 @@ async def test_who_am_i_says_what_the_credential_is(home: House) -> None:
 # ── what is in force at once ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+async def test_a_role_on_one_agent_is_enough_for_oneself_and_gives_nothing_else(home: House) -> None:
+    """Ours: one's own profile and tokens are no agent's, so the rows of any agent on which one is somebody count."""
+    await home.add_agent("payroll")
+    await home.add("clerk", "member", agent="payroll")
+    await home.add("nobody")
+
+    for path in ("/v1/me", "/v1/me/tokens", "/v1/tools", "/v1/agents"):
+        assert (await home.get("clerk", path)).status_code == 200, path
+        assert (await home.get("nobody", path)).status_code == 403, path
+    made = await home.post("clerk", "/v1/me/tokens", {"name": "mine", "expires_in_days": 1})
+    assert made.status_code == 201
+    assert (await home.send("clerk", "DELETE", f"/v1/me/tokens/{made.json()['id']}")).status_code == 204
+    assert [one["name"] for one in (await home.get("clerk", "/v1/agents")).json()["items"]] == ["payroll"]
+    for path in ("/v1/admin/people", "/v1/admin/policy", "/v1/admin/audit"):
+        assert (await home.get("clerk", path)).status_code == 403, path
+    decided = [one.record for one in await home.audit(person=home.id("clerk"), kind="decision", action="read")]
+    assert {one.agent for one in decided if one.effect == "allow"} == {"payroll"}
+
+
 async def test_a_change_of_roles_is_live_with_its_answer(home: House) -> None:
     """Design section 7, freshness; pomerium#2675. The answer names the epoch that the change is in force at."""
     session = await home.open("alice")
