@@ -213,6 +213,28 @@ class AccessToken:
     expires_at: datetime
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
+    made_by: ProfileId | None = None  # None: it is not known any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceCredential:
+    """A token of a service that is in force, or a sign-in that is linked to it: who has it can call as that service."""
+
+    service: ProfileId
+    made_by: ProfileId | None  # None: it is not known any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What a person is told: that somebody changed what they may do, or how they sign in."""
+
+    id: str  # ntc_…
+    tenant: TenantId
+    profile: ProfileId
+    at: datetime
+    code: str  # "roles", "policy", …: what was changed
+    by: ProfileId
+    about: str  # a few words for the code: the new roles, the version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

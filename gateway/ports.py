@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
+from gateway.errors import Conflict
 from gateway.model import (
     AccessToken,
     Agent,
@@ -26,6 +27,7 @@ from gateway.model import (
     Relation,
     RoleAssignment,
     Scope,
+    ServiceCredential,
     Session,
     SessionFacts,
     SessionId,
@@ -124,14 +126,21 @@ class Identities(Protocol):
     async def set_roles(self, tenant: TenantId, profile: ProfileId, roles: Sequence[RoleAssignment]) -> Profile | None:
         """Replaces the roles given by hand."""
 
-    async def link(self, tenant: TenantId, identity: Identity, now: datetime) -> None:
-        """Links a principal; linking it again to the same profile is a no-op. Raises Conflict if it is another's."""
+    async def link(self, tenant: TenantId, identity: Identity, now: datetime, *, by: ProfileId | None = None) -> None:
+        """Links a principal, since `by` asked for it; linking it again to the same profile is a no-op. Raises Conflict
+        if it is another's."""
 
     async def unlink(self, tenant: TenantId, identity: Identity) -> bool:
         """Whether this exact link was there and is gone."""
 
     async def identities(self, tenant: TenantId, profile: ProfileId) -> Sequence[Identity]:
         """The principals linked to a profile."""
+
+    async def service_credentials(self, tenant: TenantId, now: datetime) -> Sequence[ServiceCredential]:
+        """Each pair of a service and who made a way in to it, a disabled service too: it may be switched on again."""
+
+    async def holding(self, tenant: TenantId, wanted: Collection[str]) -> frozenset[ProfileId]:
+        """The unmerged profiles that hold one of these roles by hand, on whatever agent."""
 
     async def merge(
         self, tenant: TenantId, retired: ProfileId, survivor: ProfileId, now: datetime
@@ -336,6 +345,12 @@ class PolicyVersion:
     author: str
     published_at: datetime
     rolled_back_to: int | None = None
+
+
+def overtaken(version: int) -> Conflict:
+    """What whoever publishes on top of another version than the one in force is told."""
+    detail = f"The policy is at version {version} by now. Look at what changed, and publish on top of that."
+    return Conflict(detail, facts={"version": version})
 
 
 class Policies(Protocol):

@@ -123,7 +123,7 @@ class People:
         target = await self._target(actor, profile)
         check_may_speak_as(actor, target, "A linked sign-in")
         identity = Identity(issuer=issuer, subject=subject, profile=target.id)
-        await self._identities.link(actor.tenant, identity, self._clock.now())
+        await self._identities.link(actor.tenant, identity, self._clock.now(), by=actor.profile.id)
         return identity
 
     async def unlink(self, actor: Requester, profile: ProfileId, *, issuer: str, subject: str) -> None:

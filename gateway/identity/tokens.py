@@ -57,7 +57,8 @@ class AccessTokens:
         target = await self._target(actor, profile)
         _check_may_speak_for(actor, target)
         secret, digest = mint()
-        token = _new_token(target, self._clock.now(), name, wanted, _end(actor, self._clock.now(), expires_in_days))
+        now = self._clock.now()
+        token = _new_token(actor, target, now, name, wanted, _end(actor, now, expires_in_days))
         async with self._one_at_a_time:
             if len(await self._identities.tokens(target.tenant, target.id)) >= _MOST_TOKENS:
                 raise Conflict(f"This profile has {_MOST_TOKENS} access tokens. Revoke one that is not used any more.")
@@ -105,7 +106,9 @@ def _end(actor: Requester, now: datetime, days: int) -> datetime:
     return asked if own is None or actor.principal.issuer == OPERATOR_ISSUER else min(asked, own)
 
 
-def _new_token(target: Profile, now: datetime, name: str, scopes: frozenset[str], end: datetime) -> AccessToken:
+def _new_token(
+    actor: Requester, target: Profile, now: datetime, name: str, scopes: frozenset[str], end: datetime
+) -> AccessToken:
     return AccessToken(
         id=new_id("tok", now),
         tenant=target.tenant,
@@ -114,6 +117,7 @@ def _new_token(target: Profile, now: datetime, name: str, scopes: frozenset[str]
         scopes=scopes,
         created_at=now,
         expires_at=end,
+        made_by=actor.profile.id,
     )
 
 

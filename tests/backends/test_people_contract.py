@@ -11,7 +11,7 @@ import pytest
 from gateway.errors import Conflict, Invalid
 from gateway.model import ANY_AGENT, AccessToken, Agent, Identity, ProfileId, RoleAssignment, SessionId
 from gateway.ports import NoteRecord
-from tests.backends.stores import ACME, ALICE, BOB, FLIGHT, GLOBEX, HOTEL, NOW, Factory, Stores, a_profile
+from tests.backends.stores import ACME, ALICE, BOB, CAROL, FLIGHT, GLOBEX, HOTEL, NOW, Factory, Stores, a_profile
 
 ISSUER = "https://login.example"
 
@@ -240,3 +240,52 @@ async def test_notes_of_a_file_come_oldest_first(stores: Stores) -> None:
         await stores.notes.add(note)
     assert await stores.notes.of_path(ACME, FLIGHT, "memory/2026-12-01.md") == made[::-1]
     assert await stores.notes.of_path(GLOBEX, FLIGHT, "memory/2026-12-01.md") == []
+
+
+async def test_who_has_a_way_in_as_which_service_is_told_from_tokens_and_links(stores: Stores) -> None:
+    """Design section 5, "nobody raises themselves": for all identities that somebody holds."""
+    store = stores.identities
+    for name in ("robot", "gone", "plain"):
+        await store.add_profile(a_profile(ProfileId(f"prf_{name}"), kind="service"))
+    await store.merge(ACME, ProfileId("prf_gone"), ProfileId("prf_plain"), NOW)
+    later, over = NOW + timedelta(hours=1), NOW
+    for number, (profile, maker, end) in enumerate(
+        [("robot", ALICE, later), ("robot", None, later), ("robot", BOB, over), ("plain", BOB, later)]
+    ):
+        token = AccessToken(
+            id=f"tok_{number}",
+            tenant=ACME,
+            profile=ProfileId(f"prf_{profile}"),
+            name="ci",
+            scopes=frozenset({"*"}),
+            created_at=NOW,
+            expires_at=end,
+            made_by=maker,
+        )
+        await store.add_token(token, f"digest {number}".encode())
+        assert token in await store.tokens(ACME, token.profile)
+    await store.revoke_token(ACME, ProfileId("prf_plain"), "tok_3", NOW)
+    for subject, by in (("robot", BOB), ("unasked", None)):
+        identity = Identity(issuer=ISSUER, subject=subject, profile=ProfileId("prf_robot"))
+        await store.link(ACME, identity, NOW, by=by)
+        await store.link(ACME, identity, NOW, by=CAROL)  # it is there already
+    await store.link(ACME, Identity(issuer=ISSUER, subject="alice", profile=ALICE), NOW, by=BOB)  # no service
+
+    found = await store.service_credentials(ACME, NOW)
+
+    assert {(one.service, one.made_by) for one in found} == {("prf_robot", by) for by in (ALICE, BOB, None)}
+    assert await store.service_credentials(GLOBEX, NOW) == []
+
+
+async def test_those_who_hold_a_role_are_found_on_whatever_agent(stores: Stores) -> None:
+    """Ours: whoever is told what concerns owners and admins."""
+    store = stores.identities
+    held = {"prf_a": ("admin", ANY_AGENT), "prf_b": ("owner", FLIGHT), "prf_c": ("member", ANY_AGENT)}
+    for name, (role, agent) in held.items():
+        await store.add_profile(a_profile(ProfileId(name), roles=(RoleAssignment(role=role, agent=agent),)))
+    await store.add_profile(a_profile(ProfileId("prf_d"), roles=(RoleAssignment(role="admin", agent=ANY_AGENT),)))
+    await store.merge(ACME, ProfileId("prf_d"), ProfileId("prf_c"), NOW)
+
+    assert await store.holding(ACME, ["admin", "owner"]) == {"prf_a", "prf_b"}
+    assert await store.holding(ACME, ["supervisor"]) == frozenset()
+    assert await store.holding(GLOBEX, ["admin", "owner"]) == frozenset()

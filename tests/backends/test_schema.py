@@ -4,35 +4,50 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Connection, inspect
 
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.tables import SCHEMA_VERSION, metadata, schema_version, tenants
 from tests.cast import BEGAN
 
-ADDED_SINCE_1 = {"channel_events", "merges", "sign_ins", "tainted_turns"}
+# What each older schema had not: tables, and columns of those that it had.
+ADDED: dict[int, tuple[set[str], set[tuple[str, str]]]] = {
+    1: ({"channel_events", "merges", "notices", "sign_ins", "tainted_turns"}, set()),
+    2: ({"notices"}, {("access_tokens", "made_by"), ("identities", "linked_by")}),
+}
+ADDED[1][1].update(ADDED[2][1])
 
 
-async def test_a_store_of_the_first_schema_gets_the_tables_that_were_added(tmp_path: Path) -> None:
+@pytest.mark.parametrize("older", ADDED)
+async def test_a_store_of_an_older_schema_gets_what_was_added(tmp_path: Path, older: int) -> None:
     """What is in it stays."""
     path = tmp_path / "gateway.sqlite"
     async with Database(path) as database:
-        await database.write(_make_older)
+        await database.write(lambda connection: _make_older(older, connection))
     async with Database(path) as database:
         names, version, kept = await database.write(
             lambda connection: (
-                set(inspect(connection).get_table_names()),
+                _everything(connection),
                 connection.scalar(schema_version.select().with_only_columns(schema_version.c.version)),
                 connection.scalar(tenants.select().with_only_columns(tenants.c.id)),
             )
         )
 
-    assert names == set(metadata.tables)
+    assert names == {table.name: {column.name for column in table.columns} for table in metadata.sorted_tables}
     assert (version, kept) == (SCHEMA_VERSION, "acme")
 
 
-def _make_older(connection: Connection) -> None:
-    for name in ADDED_SINCE_1:
+def _everything(connection: Connection) -> dict[str, set[str]]:
+    looked = inspect(connection)
+    return {name: {column["name"] for column in looked.get_columns(name)} for name in looked.get_table_names()}
+
+
+def _make_older(older: int, connection: Connection) -> None:
+    tables, columns = ADDED[older]
+    for name in tables:
         metadata.tables[name].drop(connection)
-    connection.execute(schema_version.update().values(version=1))
+    for table, column in columns:
+        connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
+    connection.execute(schema_version.update().values(version=older))
     connection.execute(tenants.insert().values(id="acme", epoch=1, demo=False, last_message=0, created_at=BEGAN))

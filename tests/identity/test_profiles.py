@@ -60,9 +60,9 @@ class Watched(SqlIdentities):
         await run(self.before.pop("add_profile", None))
         await super().add_profile(profile)
 
-    async def link(self, tenant: TenantId, identity: Identity, now: datetime) -> None:
+    async def link(self, tenant: TenantId, identity: Identity, now: datetime, *, by: ProfileId | None = None) -> None:
         await run(self.before.pop("link", None))
-        await super().link(tenant, identity, now)
+        await super().link(tenant, identity, now, by=by)
 
 
 class Desk:

@@ -104,4 +104,5 @@ def _token(row: AnyRow) -> AccessToken:
         expires_at=row.expires_at,
         last_used_at=row.last_used_at,
         revoked_at=row.revoked_at,
+        made_by=None if row.made_by is None else ProfileId(row.made_by),
     )

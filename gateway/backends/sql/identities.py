@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -10,12 +10,13 @@ from sqlalchemy import Connection, func, select, true
 
 from gateway.backends.sql import cursors, merging, people
 from gateway.backends.sql.access_tokens import SqlAccessTokens
-from gateway.backends.sql.tables import emails, identities, profiles
+from gateway.backends.sql.tables import access_tokens, emails, identities, profiles, roles
 from gateway.backends.sql.tenants import raise_epoch
 from gateway.errors import Conflict
 from gateway.identity.emails import fold
+from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.keys import LONGEST_WORD
-from gateway.model import Identity, Profile, ProfileId, RoleAssignment, TenantId
+from gateway.model import Identity, Profile, ProfileId, RoleAssignment, ServiceCredential, TenantId
 from gateway.ports import MergeReport, Page
 
 _CURSOR = "people"
@@ -86,9 +87,9 @@ class SqlIdentities(SqlAccessTokens):
 
         return await self._change(tenant, profile, change)
 
-    async def link(self, tenant: TenantId, identity: Identity, now: datetime) -> None:
+    async def link(self, tenant: TenantId, identity: Identity, now: datetime, *, by: ProfileId | None = None) -> None:
         """Links a principal; linking it again to the same profile is a no-op. Raises Conflict if it is another's."""
-        await self._database.write(partial(_link, tenant, identity, now), taken=_LINKED_ELSEWHERE)
+        await self._database.write(partial(_link, tenant, identity, now, by), taken=_LINKED_ELSEWHERE)
 
     async def unlink(self, tenant: TenantId, identity: Identity) -> bool:
         """Whether this exact link was there and is gone."""
@@ -107,6 +108,14 @@ class SqlIdentities(SqlAccessTokens):
     async def identities(self, tenant: TenantId, profile: ProfileId) -> Sequence[Identity]:
         """The principals linked to a profile."""
         return await self._database.read(partial(_identities, tenant, profile))
+
+    async def service_credentials(self, tenant: TenantId, now: datetime) -> Sequence[ServiceCredential]:
+        """Each pair of a service and who made a way in to it, a disabled service too: it may be switched on again."""
+        return await self._database.read(partial(_service_credentials, tenant, now))
+
+    async def holding(self, tenant: TenantId, wanted: Collection[str]) -> frozenset[ProfileId]:
+        """The unmerged profiles that hold one of these roles by hand, on whatever agent."""
+        return await self._database.read(partial(_holding, tenant, tuple(wanted)))
 
     async def _change(
         self, tenant: TenantId, profile: ProfileId, change: Callable[[Profile, Connection], None]
@@ -151,7 +160,7 @@ def _count_people(tenant: TenantId, connection: Connection) -> int:
     return connection.scalar(query) or 0
 
 
-def _link(tenant: TenantId, identity: Identity, now: datetime, connection: Connection) -> None:
+def _link(tenant: TenantId, identity: Identity, now: datetime, by: ProfileId | None, connection: Connection) -> None:
     holder = connection.scalar(
         select(identities.c.profile).where(
             identities.c.tenant == tenant,
@@ -170,6 +179,7 @@ def _link(tenant: TenantId, identity: Identity, now: datetime, connection: Conne
         "subject": identity.subject,
         "profile": identity.profile,
         "linked_at": now,
+        "linked_by": by,
     }
     connection.execute(identities.insert(), row)
     raise_epoch(connection, tenant)
@@ -187,6 +197,35 @@ def _unlink(tenant: TenantId, identity: Identity, connection: Connection) -> boo
     if gone:
         raise_epoch(connection, tenant)
     return bool(gone)
+
+
+def _service_credentials(tenant: TenantId, now: datetime, connection: Connection) -> list[ServiceCredential]:
+    services = (profiles.c.tenant == tenant) & (profiles.c.kind == "service") & profiles.c.merged_into.is_(None)
+    in_force = access_tokens.c.revoked_at.is_(None) & (access_tokens.c.expires_at > now)
+    tokens = (
+        select(profiles.c.id, access_tokens.c.made_by)
+        .join(access_tokens, (access_tokens.c.tenant == profiles.c.tenant) & (access_tokens.c.profile == profiles.c.id))
+        .where(services, in_force)
+    )
+    links = (
+        select(profiles.c.id, identities.c.linked_by)
+        .join(identities, (identities.c.tenant == profiles.c.tenant) & (identities.c.profile == profiles.c.id))
+        .where(services, identities.c.issuer != OPERATOR_ISSUER)
+    )
+    found = connection.execute(tokens.union(links))
+    return [
+        ServiceCredential(service=ProfileId(service), made_by=None if maker is None else ProfileId(maker))
+        for service, maker in found
+    ]
+
+
+def _holding(tenant: TenantId, wanted: Sequence[str], connection: Connection) -> frozenset[ProfileId]:
+    query = (
+        select(roles.c.profile)
+        .join(profiles, (profiles.c.tenant == roles.c.tenant) & (profiles.c.id == roles.c.profile))
+        .where(roles.c.tenant == tenant, roles.c.role.in_(wanted), profiles.c.merged_into.is_(None))
+    )
+    return frozenset(map(ProfileId, connection.scalars(query)))
 
 
 def _identities(tenant: TenantId, profile: ProfileId, connection: Connection) -> list[Identity]:

@@ -11,9 +11,8 @@ from gateway.backends.sql import cursors
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.tables import AnyRow, column_names, policy_versions, tenants
 from gateway.backends.sql.tenants import raise_epoch
-from gateway.errors import Conflict
 from gateway.model import TenantId
-from gateway.ports import Page, PolicyVersion
+from gateway.ports import Page, PolicyVersion, overtaken
 
 _CURSOR = "policy"
 
@@ -98,8 +97,7 @@ def _publish(new: PolicyVersion, connection: Connection) -> int:
     )
     in_force = connection.scalar(newest) or 0
     if in_force != new.version - 1:
-        detail = f"The policy is at version {in_force} by now. Look at what changed, and publish on top of that."
-        raise Conflict(detail, facts={"version": in_force})
+        raise overtaken(in_force)
     row = {name: getattr(new, name) for name in column_names(policy_versions)}
     connection.execute(policy_versions.insert(), row)
     return raise_epoch(connection, new.tenant)

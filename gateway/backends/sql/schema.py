@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, select
+from sqlalchemy.schema import CreateColumn
 
 from gateway.backends.sql.tables import SCHEMA_VERSION, metadata, schema_version
 from gateway.errors import ConfigurationFaults, Fault
 
-_ONLY_TABLES_WERE_ADDED_SINCE = 1
+_TAKEN_ALONG = (1, 2)  # since then only tables were added, and columns that may be empty
 
 
 def prepare(connection: Connection, path: Path) -> None:
@@ -23,12 +24,24 @@ def prepare(connection: Connection, path: Path) -> None:
         connection.execute(schema_version.insert().values(only=1, version=SCHEMA_VERSION))
         return
     found = connection.scalar(select(schema_version.c.version)) if schema_version.name in names else None
-    if found == _ONLY_TABLES_WERE_ADDED_SINCE:
+    if found in _TAKEN_ALONG:
         metadata.create_all(connection)
+        _add_columns(connection)
         connection.execute(schema_version.update().values(version=SCHEMA_VERSION))
         return
     if found != SCHEMA_VERSION:
         raise ConfigurationFaults([Fault(field="state", rule="schema_version", message=_complaint(found, path))])
+
+
+def _add_columns(connection: Connection) -> None:
+    """Gives each table the columns that it has by now; what is in it has nothing there."""
+    looked = inspect(connection)
+    for table in metadata.sorted_tables:
+        known = {column["name"] for column in looked.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in known:
+                written = CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {written}")
 
 
 def _complaint(found: int | None, path: Path) -> str:

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect, Row
 from sqlalchemy.types import TypeDecorator
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 AnyRow = Row[*tuple[Any, ...]]
 
@@ -171,6 +171,7 @@ identities = Table(
     Column("subject", Exact, primary_key=True),
     Column("profile", Exact, nullable=False),
     Column("linked_at", Instant, nullable=False),
+    Column("linked_by", Exact),  # a profile; none where nobody asked for it, and on links from before version 3
     _of_profile(),
     Index("identities_of_profile", "tenant", "profile"),
     sqlite_with_rowid=False,
@@ -189,6 +190,7 @@ access_tokens = Table(
     Column("expires_at", Instant, nullable=False),
     Column("last_used_at", Instant),
     Column("revoked_at", Instant),
+    Column("made_by", Exact),  # a profile; none on tokens from before version 3
     _of_profile(),
     Index("access_tokens_of_profile", "tenant", "profile", "id"),
     sqlite_with_rowid=False,
@@ -213,6 +215,20 @@ sign_ins = Table(
     Column("revoked_at", Instant),
     _of_profile(),
     Index("sign_ins_of_profile", "tenant", "profile", "id"),
+    sqlite_with_rowid=False,
+)
+
+notices = Table(
+    "notices",  # what a person is told: that somebody with more rights changed what they may do
+    metadata,
+    _tenant(),
+    Column("profile", Exact, primary_key=True),
+    Column("id", Exact, primary_key=True),
+    Column("at", Instant, nullable=False),
+    Column("code", Exact, nullable=False),
+    Column("by", Exact, nullable=False),
+    Column("about", Text, nullable=False),
+    _of_profile(),
     sqlite_with_rowid=False,
 )
 
