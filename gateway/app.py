@@ -62,6 +62,8 @@ from gateway.pipeline import Pipeline
 from gateway.policy.installed import refuse_old_casbin
 from gateway.policy.states import TenantStates
 from gateway.ports import Clock
+from gateway.raising.identities import HeldIdentities
+from gateway.raising.publishing import PublishingIsWeighed
 from gateway.sessions.channels import ChannelSessions
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.directory import SessionDirectory
@@ -374,6 +376,7 @@ def _catalogue(
     )
     tokens = AccessTokens(stores.identities, clock)
     owners = Owners(stores.identities)
+    held = HeldIdentities(stores.identities, stores.sign_ins, clock)
     return Catalogue(
         tools=tools,
         context=context_operation(conversations, ways.turn_tokens, taints),
@@ -387,7 +390,7 @@ def _catalogue(
             tokens,
             stores.identities,
         ),
-        policy=PolicyOperations(stores.policies, clock),
+        policy=PolicyOperations(stores.policies, PublishingIsWeighed(stores.identities, held), clock),
         audit=AuditOperations(stores.audit),
         connectors=ConnectorOperations(
             accounts, ChannelSessions(directory, stores.transcripts, clock), stores.identities

@@ -12,6 +12,7 @@ from gateway.model import Action, Agent, AgentName, Context, Decision, Origin, R
 from gateway.policy.permit import Permit
 from gateway.policy.states import TenantState
 from gateway.policy.targets import MemoryTarget, SessionsTarget, SessionTarget, SingleTarget
+from gateway.raising.outcome import Outcome
 
 SingleT = TypeVar("SingleT", bound=SingleTarget)
 
@@ -53,7 +54,8 @@ class Authorize(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """A request whose person is known. The stages fill in `origin`, `entered` and `context` as they run, once each.
+    """A request whose person is known. The stages fill in `origin`, `entered` and `context` as they run, once each, and
+    an operation that changes who may do what its `outcome`.
 
     Not frozen, since it is made and filled once for every request; no two requests ever share one.
     """
@@ -70,6 +72,7 @@ class Turn:
     renew: Callable[[], Awaitable[Turn]]  # the same person, verified again now; raises where they no longer are
     entered: Permit[SessionTarget] | None = None
     context: Context | None = None
+    outcome: Outcome | None = None  # of a change of who may do what: looked at before its intent is written
 
     @property
     def tenant(self) -> TenantId:

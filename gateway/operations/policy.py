@@ -11,13 +11,15 @@ from typing import Annotated
 from pydantic import Field
 
 from gateway.errors import Invalid, NotFound, Unavailable
-from gateway.model import Action, Requester, Resource
-from gateway.operations.found import function
-from gateway.policy.documents import parse
+from gateway.model import ANY_AGENT, Action, Requester, Resource
+from gateway.operations.found import LONGEST_NAME, function
+from gateway.policy.documents import Document, parse
+from gateway.policy.drafts import Draft, draft
 from gateway.policy.lockout import publishable
 from gateway.policy.permit import Permit
-from gateway.policy.targets import FunctionTarget
-from gateway.ports import Clock, Page, Policies, PolicyVersion
+from gateway.policy.targets import FunctionTarget, PolicyTarget
+from gateway.ports import Clock, Page, Policies, PolicyVersion, overtaken
+from gateway.raising.publishing import PublishingIsWeighed
 from gateway.tools.arguments import Arguments
 from gateway.tools.registry import AnyOperation, Operation
 from gateway.turn import Turn
@@ -59,69 +61,124 @@ class InForce:
 class PolicyOperations:
     """Builds the operations on a tenant's policy document."""
 
-    def __init__(self, policies: Policies, clock: Clock) -> None:
+    def __init__(self, policies: Policies, publishing: PublishingIsWeighed, clock: Clock) -> None:
         self._policies = policies
+        self._publishing = publishing
         self._clock = clock
         self.show: AnyOperation = self._operation(
-            "policy.show", "Shows the document in force.", Action.READ, self._run_show
+            "policy.show", "Shows the document in force.", Action.READ, _find, self._run_show
         )
         self.publish: AnyOperation = self._operation(
-            "policy.publish", "Puts a new document in force.", Action.PUBLISH, self._run_publish, changes=True
+            "policy.publish",
+            "Puts a new document in force.",
+            Action.PUBLISH,
+            self._find_publish,
+            self._run_publish,
+            changes=True,
         )
         self.history: AnyOperation = self._operation(
-            "policy.history", "Lists the published versions, newest first.", Action.READ, self._run_history
+            "policy.history", "Lists the published versions, newest first.", Action.READ, _find, self._run_history
         )
         self.rollback: AnyOperation = self._operation(
             "policy.rollback",
             "Puts an earlier document in force again.",
             Action.PUBLISH,
+            self._find_rollback,
             self._run_rollback,
             changes=True,
         )
 
     def _operation(
-        self, name: str, summary: str, action: Action, run: Callable[..., Awaitable[object]], *, changes: bool = False
+        self,
+        name: str,
+        summary: str,
+        action: Action,
+        find: Callable[..., Awaitable[FunctionTarget]],
+        run: Callable[..., Awaitable[object]],
+        *,
+        changes: bool = False,
     ) -> AnyOperation:
         return Operation(
             name=name,
             summary=summary,
             action=action,
             family=FAMILY,
-            find=_find,
+            find=find,
             run=run,
-            details=_details if changes else None,
+            details=self._details if changes else None,
             effect=changes,
             raises_epoch=changes,
         )
 
+    async def _find_publish(self, turn: Turn, body: PublishBody) -> PolicyTarget:
+        """Named for the version that it will be."""
+        after = await asyncio.to_thread(parse, body.text)
+        return _target(turn, body.base_version + 1, await self._draft(turn, body.base_version, after))
+
+    async def _find_rollback(self, turn: Turn, arguments: OfVersion) -> PolicyTarget:
+        """Named for the version that it goes back to."""
+        earlier = await self._policies.version(turn.tenant, arguments.version)
+        current = await self._policies.current(turn.tenant)
+        if earlier is None or current is None:
+            return _target(turn, arguments.version, None)
+        after = await asyncio.to_thread(parse, earlier.text)
+        return _target(turn, arguments.version, await self._draft(turn, current[0].version, after))
+
+    async def _draft(self, turn: Turn, base_version: int, after: Document) -> Draft | None:
+        snapshot = turn.state.snapshot
+        if snapshot.version == base_version:
+            return await asyncio.to_thread(draft, base_version, snapshot.document, after)
+        base = await self._policies.version(turn.tenant, base_version)
+        if base is None:
+            return None
+        before = await asyncio.to_thread(parse, base.text)
+        return await asyncio.to_thread(draft, base_version, before, after)
+
+    async def _details(
+        self, permit: Permit[PolicyTarget], turn: Turn, arguments: PublishBody | OfVersion
+    ) -> dict[str, object]:
+        """What becomes of it is worked out here, before the intent is on disk, so that the audit has it either way."""
+        if permit.target.draft is not None:
+            turn.outcome = await self._publishing.weigh(permit.requester, turn.state, permit.target.draft, turn.at)
+        marks = turn.outcome.marks() if turn.outcome is not None else {}
+        if isinstance(arguments, OfVersion):
+            return {"rolled_back_to": arguments.version} | marks
+        digest = hashlib.sha256(arguments.text.encode(errors="surrogatepass")).hexdigest()
+        return {"base_version": arguments.base_version, "sha256": digest} | marks
+
     async def _run_show(self, permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> InForce:
         return await self._in_force(permit)
 
-    async def _run_publish(self, permit: Permit[FunctionTarget], _turn: Turn, body: PublishBody) -> InForce:
-        await asyncio.to_thread(_check, body.text)
-        return await self._put(permit, body.text, body.base_version, body.comment, rolled_back_to=None)
+    async def _run_publish(self, permit: Permit[PolicyTarget], turn: Turn, body: PublishBody) -> InForce:
+        return await self._put(permit, turn, body.comment, rolled_back_to=None)
 
     async def _run_history(
         self, permit: Permit[FunctionTarget], _turn: Turn, arguments: Versions
     ) -> Page[PolicyVersion]:
         return await self._policies.history(permit.requester.tenant, limit=arguments.limit, cursor=arguments.cursor)
 
-    async def _run_rollback(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfVersion) -> InForce:
+    async def _run_rollback(self, permit: Permit[PolicyTarget], turn: Turn, arguments: OfVersion) -> InForce:
         earlier = await self._policies.version(permit.requester.tenant, arguments.version)
         if earlier is None:
             raise NotFound
-        await asyncio.to_thread(_check, earlier.text)
-        current = await self._in_force(permit)
         comment = f"Back to version {earlier.version}: {earlier.comment}"[:500]
-        return await self._put(permit, earlier.text, current.version.version, comment, rolled_back_to=earlier.version)
+        return await self._put(permit, turn, comment, rolled_back_to=earlier.version)
 
     async def _put(
-        self, permit: Permit[FunctionTarget], text: str, base: int, comment: str, *, rolled_back_to: int | None
+        self, permit: Permit[PolicyTarget], turn: Turn, comment: str, *, rolled_back_to: int | None
     ) -> InForce:
+        """Raises Conflict, and compares nothing, for a draft on top of what is not in force: its author has to look at
+        what changed first. The store looks again when it writes, so what was compared is what is replaced."""
+        wanted, outcome = permit.target.draft, turn.outcome
+        current = await self._in_force(permit)
+        if wanted is None or outcome is None or wanted.base_version != current.version.version:
+            raise overtaken(current.version.version)
+        await asyncio.to_thread(_check, wanted.after)
+        outcome.check()
         version, epoch = await self._policies.publish(
             permit.requester.tenant,
-            text,
-            base_version=base,
+            wanted.after.text,
+            base_version=wanted.base_version,
             comment=comment,
             author=_author(permit.requester),
             now=self._clock.now(),
@@ -136,31 +193,20 @@ class PolicyOperations:
         return InForce(*found)
 
 
-def _check(text: str) -> None:
-    """Raises Invalid for a document that can't be put in force. A long one takes seconds: run it in a thread."""
-    faults = publishable(parse(text))
+def _check(document: Document) -> None:
+    """Raises Invalid for a document that can't be put in force. A long one takes a while: run it in a thread."""
+    faults = publishable(document)
     if faults:
         raise Invalid(faults)
 
 
-async def _find(turn: Turn, arguments: PublishBody | OfVersion | Versions | None) -> FunctionTarget:
-    """Named for the version that it will be, or that it goes back to."""
-    match arguments:
-        case PublishBody():
-            return function(turn, Resource.ADMIN_POLICY, f"version {arguments.base_version + 1}")
-        case OfVersion():
-            return function(turn, Resource.ADMIN_POLICY, f"version {arguments.version}")
-        case _:
-            return function(turn, Resource.ADMIN_POLICY)
+async def _find(turn: Turn, _arguments: Versions | None) -> FunctionTarget:
+    return function(turn, Resource.ADMIN_POLICY)
 
 
-async def _details(
-    _permit: Permit[FunctionTarget], _turn: Turn, arguments: PublishBody | OfVersion
-) -> dict[str, object]:
-    if isinstance(arguments, OfVersion):
-        return {"rolled_back_to": arguments.version}
-    digest = hashlib.sha256(arguments.text.encode(errors="surrogatepass")).hexdigest()
-    return {"base_version": arguments.base_version, "sha256": digest}
+def _target(turn: Turn, version: int, wanted: Draft | None) -> PolicyTarget:
+    agent = ANY_AGENT if wanted is None else wanted.agent
+    return PolicyTarget(turn.tenant, Resource.ADMIN_POLICY, f"version {version}"[:LONGEST_NAME], agent, wanted)
 
 
 def _author(requester: Requester) -> str:

@@ -14,6 +14,7 @@ from gateway.policy.targets import (
     MemoryTarget,
     MissingTarget,
     NewSessionTarget,
+    PolicyTarget,
     SessionTarget,
     SingleTarget,
     sandbox_excludes,
@@ -150,4 +151,5 @@ _CHECKS_OF: Mapping[type[SingleTarget], tuple[Check, ...]] = {
     NewSessionTarget: (*_ALWAYS, _tainted_turn, _sandbox),
     MemoryTarget: (*_ALWAYS, _tainted_turn, *_FILES),
     FunctionTarget: (*_ALWAYS, _tainted_turn, *_FILES),
+    PolicyTarget: (*_ALWAYS, _tainted_turn, *_FILES),
 }

@@ -20,6 +20,7 @@ from gateway.model import (
     TenantId,
     Whose,
 )
+from gateway.policy.drafts import Draft
 from gateway.policy.relations import answering_agent, relation_of, whose_of, whose_to
 
 PERSONAL_RESOURCES = frozenset(
@@ -123,6 +124,14 @@ class FunctionTarget:
     def question(self, requester: Requester, origin: Origin, action: Action) -> Question:
         """A function is always the person's own."""
         return Question(self.agent, self.resource, Relation.SELF, Whose.OWN, origin.chat, action)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTarget(FunctionTarget):
+    """The policy as somebody wants it, on the agent that all its changes are about; no draft where it is on top of a
+    version that is not there."""
+
+    draft: Draft | None = None
 
 
 @dataclass(frozen=True, slots=True)
