@@ -24,6 +24,7 @@ from gateway.backends.sql.tables import (
     memberships,
     messages,
     participants,
+    people_classes,
     profiles,
     sessions,
     tenants,
@@ -166,6 +167,8 @@ def _insert_people(connection: Connection, tenant: TenantId, people: list[Profil
     connection.execute(tenants.insert(), row)
     fixed = {"tenant": tenant, "kind": "person", "merged_into": None, "disabled": False, "created_at": START}
     _many(connection, profiles, [fixed | {"id": person, "name": person} for person in people])
+    classed = {"tenant": TENANT, "role_set": "person"}
+    _many(connection, people_classes, [classed | {"profile": person} for person in people])
 
 
 def _insert_sessions(batch: list[_Made], connection: Connection) -> None:

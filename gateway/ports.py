@@ -91,6 +91,16 @@ class MergeReport:
     groups_of_both: tuple[SessionId, ...]  # where both took part: one person with the earlier joining
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeopleClass:
+    """Everybody active of one kind with the same roles by hand: a policy answers them alike, unless it names one."""
+
+    key: str
+    kind: str
+    roles: tuple[RoleAssignment, ...]
+    people: int
+
+
 class Identities(Protocol):
     """Profiles, the principals linked to them, their roles and tokens. Emails are kept trimmed and case-folded."""
 
@@ -105,6 +115,20 @@ class Identities(Protocol):
 
     async def people(self, tenant: TenantId, *, limit: int, cursor: str | None) -> Page[Profile]:
         """Unmerged profiles, ordered by id."""
+
+    async def profiles(self, tenant: TenantId, ids: Collection[ProfileId]) -> Sequence[Profile]:
+        """Those of these profiles that are there, merged and disabled ones too, ordered by id."""
+
+    async def classes(self, tenant: TenantId) -> Sequence[PeopleClass]:
+        """Every active profile is in exactly one class; each class with how many are in it."""
+
+    async def class_keys(self, tenant: TenantId) -> Sequence[str]:
+        """The keys of these classes alone, however many people there are."""
+
+    async def of_classes(
+        self, tenant: TenantId, keys: Sequence[str], *, after: ProfileId | None, limit: int
+    ) -> Sequence[Profile]:
+        """The next active profiles in any of these classes, ordered by id."""
 
     async def count_people(self, tenant: TenantId) -> int:
         """Unmerged, enabled profiles of kind "person"."""

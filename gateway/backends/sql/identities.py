@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection, func, select, true
 
-from gateway.backends.sql import cursors, merging, people
+from gateway.backends.sql import classes, cursors, merging, people
 from gateway.backends.sql.access_tokens import SqlAccessTokens
 from gateway.backends.sql.tables import access_tokens, emails, identities, profiles, roles
 from gateway.backends.sql.tenants import raise_epoch
@@ -17,7 +17,7 @@ from gateway.identity.emails import fold
 from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.keys import LONGEST_WORD
 from gateway.model import Identity, Profile, ProfileId, RoleAssignment, ServiceCredential, TenantId
-from gateway.ports import MergeReport, Page
+from gateway.ports import MergeReport, Page, PeopleClass
 
 _CURSOR = "people"
 _EMAIL_HELD = "One of these emails belongs to another profile, or this profile is there already."
@@ -51,11 +51,30 @@ class SqlIdentities(SqlAccessTokens):
         """Unmerged, enabled profiles of kind "person"."""
         return await self._database.read(partial(_count_people, tenant))
 
+    async def profiles(self, tenant: TenantId, ids: Collection[ProfileId]) -> Sequence[Profile]:
+        """Those of these profiles that are there, merged and disabled ones too, ordered by id."""
+        return await self._database.read(partial(people.some, tenant, sorted(ids)))
+
+    async def classes(self, tenant: TenantId) -> Sequence[PeopleClass]:
+        """Everybody active, by kind and roles."""
+        return await self._database.read(partial(classes.counted, tenant))
+
+    async def class_keys(self, tenant: TenantId) -> Sequence[str]:
+        """The keys of the classes that somebody is in."""
+        return await self._database.read(partial(classes.keys, tenant))
+
+    async def of_classes(
+        self, tenant: TenantId, keys: Sequence[str], *, after: ProfileId | None, limit: int
+    ) -> Sequence[Profile]:
+        """The next active profiles in these classes, ordered by id."""
+        return await self._database.read(partial(classes.members, tenant, keys, after, limit))
+
     async def add_profile(self, profile: Profile) -> None:
         """A new profile with its emails and roles. Raises Conflict where an email is held by another profile."""
 
         def insert(connection: Connection) -> None:
             people.insert(profile, connection)
+            classes.place(profile.tenant, profile.id, connection)
             raise_epoch(connection, profile.tenant)
 
         await self._database.write(insert, taken=_EMAIL_HELD)
@@ -126,6 +145,7 @@ class SqlIdentities(SqlAccessTokens):
                 return None
             people.check_unmerged(found)
             change(found, connection)
+            classes.place(tenant, profile, connection)
             raise_epoch(connection, tenant)
             return people.find(tenant, profile, connection)
 

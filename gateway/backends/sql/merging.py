@@ -22,6 +22,7 @@ from gateway.backends.sql.tables import (
     memberships,
     merges,
     participants,
+    people_classes,
     profiles,
     roles,
     sessions,
@@ -163,6 +164,9 @@ def _retire(report: MergeReport, tenant: TenantId, now: datetime, connection: Co
         mine = _live(table, tenant, report.retired)
         connection.execute(update(table).where(*mine).values(revoked_at=now, **ended))
     connection.execute(delete(roles).where(roles.c.tenant == tenant, roles.c.profile == report.retired))
+    connection.execute(
+        delete(people_classes).where(people_classes.c.tenant == tenant, people_classes.c.profile.in_(chain))
+    )
 
 
 def _move_sign_ins(report: MergeReport, tenant: TenantId, connection: Connection) -> None:

@@ -59,6 +59,12 @@ def unmerged(tenant: TenantId, after: str | None, limit: int, connection: Connec
     return _complete(tenant, rows, connection)
 
 
+def some(tenant: TenantId, ids: Sequence[str], connection: Connection) -> list[Profile]:
+    """Those profiles that are there, ordered by id."""
+    query = select(profiles).where(profiles.c.tenant == tenant, profiles.c.id.in_(ids)).order_by(profiles.c.id)
+    return _complete(tenant, connection.execute(query).all(), connection)
+
+
 def insert(profile: Profile, connection: Connection) -> None:
     """Stores a new profile, its emails and roles."""
     row = {name: getattr(profile, name) for name in column_names(profiles)}

@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.schema import CreateColumn
 
+from gateway.backends.sql.classes import place_everybody
 from gateway.backends.sql.tables import SCHEMA_VERSION, metadata, schema_version
 from gateway.errors import ConfigurationFaults, Fault
 
@@ -27,6 +28,7 @@ def prepare(connection: Connection, path: Path) -> None:
     if found in _TAKEN_ALONG:
         metadata.create_all(connection)
         _add_columns(connection)
+        place_everybody(connection)
         connection.execute(schema_version.update().values(version=SCHEMA_VERSION))
         return
     if found != SCHEMA_VERSION:

@@ -163,6 +163,17 @@ roles = Table(
     sqlite_with_rowid=False,
 )
 
+people_classes = Table(
+    "people_classes",  # each active profile by its kind and roles, so that a policy is asked of a class and not of each
+    metadata,
+    _tenant(),
+    Column("role_set", Exact, primary_key=True),
+    Column("profile", Exact, primary_key=True),
+    _of_profile(),
+    Index("people_classes_of_profile", "tenant", "profile", unique=True),
+    sqlite_with_rowid=False,
+)
+
 identities = Table(
     "identities",
     metadata,
