@@ -48,8 +48,9 @@ class AgentFolders:
     async def read(self, workspace: Workspace, paths: Collection[str]) -> Found:
         """Each path with its text or its problem, as it is on the disk after this was called.
 
-        Reads that come while others run go to the thread together, and a file that several of them want is opened once:
-        everybody's turn wants the same rules, and a hop costs several times what a read does. One alone hops at once.
+        Reads that come in one step of the event loop, or while others run, go to the thread together, and a file that
+        several of them want is opened once: everybody's turn wants the same rules, and a hop costs several times what a
+        read does. One alone hops as soon as the step is over.
 
         Raises:
             FileUnavailable, FileUnsafe: the agent's folder itself can't be opened.
@@ -59,13 +60,22 @@ class AgentFolders:
         found: asyncio.Future[Found] = loop.create_future()
         self._waiting.append((workspace, paths, found))
         if not self._reading:
-            self._send(loop)
+            self._send_soon(loop)
         return await found
+
+    def _send_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Sends what waits once this step of the loop is over. A thread that reads wants the interpreter again after
+        each system call: while requests still run beside it, it and they spend more on handing that over than on all
+        else that a read takes."""
+        self._reading = True
+        loop.call_soon(self._send, loop)
 
     def _send(self, loop: asyncio.AbstractEventLoop) -> None:
         readings, self._waiting = self._waiting, []
-        self._reading = True
-        self._threads.submit(self._in_thread, loop, readings)
+        try:
+            self._threads.submit(self._in_thread, loop, readings)
+        except RuntimeError as error:  # the threads have ended, and nobody is to wait for them for ever
+            self._deliver(loop, readings, {workspace: error for workspace, _, _ in readings})
 
     def _in_thread(self, loop: asyncio.AbstractEventLoop, readings: Sequence[Reading]) -> None:
         # Nothing was opened before this line: whatever was saved before one of the reads was asked for is found.
@@ -83,7 +93,7 @@ class AgentFolders:
     ) -> None:
         self._reading = False
         if self._waiting:
-            self._send(loop)
+            self._send_soon(loop)
         for workspace, paths, found in readings:
             if found.done():  # whoever asked has gone
                 continue

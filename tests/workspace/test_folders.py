@@ -97,6 +97,28 @@ async def test_reads_run_off_the_loop_and_those_that_come_meanwhile_go_together(
     assert all(task.cancelled() for task in gone)
 
 
+async def test_reads_of_one_step_of_the_loop_go_together(folders: AgentFolders, opened: Opened) -> None:
+    """Requests that are answered side by side share a hop, the first of them too."""
+    Opened.go_on.set()
+
+    found = await asyncio.gather(*(folders.read(opened, paths) for paths in (["A.md"], ["B.md"], ["A.md"])))
+
+    assert [list(one) for one in found] == [["A.md"], ["B.md"], ["A.md"]]
+    assert [paths for _, paths in Opened.reads] == [["A.md", "B.md"]]
+
+
+async def test_nobody_waits_for_threads_that_have_ended(tmp_path: Path, opened: Opened) -> None:
+    """A read that comes while the gateway closes fails, and so does the next."""
+    with ThreadPoolExecutor(1) as threads:
+        folders = AgentFolders(tmp_path / "workspaces", FileLocks(tmp_path / "locks"), threads)
+
+    for _ in range(2):
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(RuntimeError, match="after shutdown"):
+                await folders.read(opened, ["A.md"])
+    assert Opened.reads == []
+
+
 def _text(found: FileText | FileProblem) -> str:
     assert isinstance(found, FileText)
     return found.text
