@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from gateway.backends.sql.audit import SqlAudit
-from gateway.backends.sql.audit_records import INDEXED, ChainHash, indexed
+from gateway.backends.sql.audit_records import INDEXED, ChainHash, encode, indexed
 from gateway.backends.sql.checkpoints import audit_key
 from gateway.backends.sql.database import Database
 from gateway.errors import ConfigurationFaults, Invalid, Unavailable
@@ -102,6 +102,29 @@ async def test_a_record_that_is_hard_to_write_down_is_written_all_the_same(store
     page = await stores.audit.read(ACME, ALL, limit=9, cursor=None)
     assert [one.record.request for one in page.items] == ["req_3", "req_2", "req_1"]
     assert page.items[1].record.profile == "half \\ud800"
+    assert (await stores.audit.verify(ACME)).faults == ()
+
+
+NASTY = ("\n", ",\n,", "],\n,[", "\r\n", "\u2028\u2029\x85", "\x00", '"],[', "\\n", "π 漢字 😀", "", ",\\n,")
+
+
+async def test_what_is_written_as_a_batch_is_what_each_record_would_be_alone(stores: Stores) -> None:
+    """No text of one record can end it, begin another, or change its bytes, wherever in the record it stands."""
+    words = [f"{one}{other}" for one in NASTY for other in NASTY]
+    fields = ("request", "surface", "operation", "code", "profile", "session", "target", "rule", "decision")
+    records = [
+        a_record(number, subjects=(word, word), details={word: [word, {"deep": word}]}, **{fields[number % 9]: word})
+        for number, word in enumerate(words)
+    ]
+    alone = [body for record in records for _, body in encode([record])]
+
+    together = encode(records)
+
+    assert [record for record, _ in together] == records
+    assert [body for _, body in together] == alone
+    await stores.audit.append(records)
+    page = await stores.audit.read(ACME, ALL, limit=200, cursor=None, ascending=True)
+    assert [one.record for one in page.items] == records
     assert (await stores.audit.verify(ACME)).faults == ()
 
 

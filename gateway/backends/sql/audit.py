@@ -98,14 +98,14 @@ class SqlAudit:
         head = _HEAD.rows(connection, of=tenant)
         sequence, previous = head[0] if head else (0, self._hash.first(tenant))
         incident = self._incident(tenant, sequence, connection)
-        rows = []
-        for record in records:
-            fit, body = encode(record)
-            sequence += 1
-            previous = self._hash(previous, body)
-            rows.append((tenant, sequence, previous, body, *indexed(fit)))
+        encoded = encode(records)
+        hashes = self._hash.chain(previous, (body for _, body in encoded))
+        rows = [
+            (tenant, number, digest, body, *indexed(record))
+            for number, ((record, body), digest) in enumerate(zip(encoded, hashes, strict=True), sequence + 1)
+        ]
         _INSERT(driver(connection), rows)
-        return _End(tenant, sequence, previous, incident)
+        return _End(tenant, sequence + len(rows), hashes[-1], incident)
 
     def _incident(self, tenant: TenantId, head: int, connection: Connection) -> str | None:
         """What is wrong with the end of the chain before anything is added, which would hide it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,13 +19,29 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS
 INDEXED = ("at", "kind", "profile", "agent", "session", "action", "effect", "code", "decision")
 
 
-def encode(record: AuditRecord) -> tuple[AuditRecord, bytes]:
-    """The record as it is stored, and its JSON: a list of its fields, in their order. The hash covers these very bytes,
-    and they are kept; nobody makes them again.
+_LINE_END = orjson.Fragment(b"\n")
+
+
+def encode(records: Sequence[AuditRecord]) -> list[tuple[AuditRecord, bytes]]:
+    """Each record as it is stored, and its JSON: a list of its fields, in their order. The hash covers these very
+    bytes, and they are kept; nobody makes them again.
 
     A list, since naming 24 fields costs more than everything else that is done to a record. Never fails, since a record
     that can't be written would be lost: half a surrogate pair becomes its escape.
     """
+    # The whole batch in one call, which takes a third of the time. Inside a text a line's end is written as an escape,
+    # so that those between the records are the only ones.
+    parts: list[object] = []
+    for record in records:
+        parts += (_fields(record), _LINE_END)
+    try:
+        lines = orjson.dumps(parts, option=_OPTIONS, default=repr)
+    except orjson.JSONEncodeError:
+        return [_encode_one(record) for record in records]
+    return list(zip(records, lines[1:-3].split(b",\n,"), strict=True))
+
+
+def _encode_one(record: AuditRecord) -> tuple[AuditRecord, bytes]:
     try:
         return record, _dumped(record)
     except orjson.JSONEncodeError:
@@ -34,7 +51,11 @@ def encode(record: AuditRecord) -> tuple[AuditRecord, bytes]:
 
 
 def _dumped(record: AuditRecord) -> bytes:
-    return orjson.dumps([to_instant(record.at), *record[1:]], option=_OPTIONS, default=repr)
+    return orjson.dumps(_fields(record), option=_OPTIONS, default=repr)
+
+
+def _fields(record: AuditRecord) -> tuple[object, ...]:
+    return to_instant(record.at), *record[1:]
 
 
 def decode(body: bytes) -> AuditRecord:
@@ -78,10 +99,18 @@ class ChainHash:
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
 
     def __call__(self, previous: bytes, body: bytes) -> bytes:
-        inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(previous + body)
-        outer.update(inner.digest())
-        return outer.digest()
+        return self.chain(previous, (body,))[0]
+
+    def chain(self, previous: bytes, bodies: Iterable[bytes]) -> list[bytes]:
+        """The hash of each of `bodies`, which follow `previous` one after the other."""
+        begun, ended, hashes = self._inner.copy, self._outer.copy, []
+        for body in bodies:
+            inner, outer = begun(), ended()
+            inner.update(previous + body)
+            outer.update(inner.digest())
+            previous = outer.digest()
+            hashes.append(previous)
+        return hashes
 
     def first(self, tenant: TenantId) -> bytes:
         """What the first record of a tenant's chain follows, so that no chain can be passed off as another's."""
