@@ -410,7 +410,7 @@ def _pipeline(
     taints: Taints,
     metrics: Metrics,
 ) -> Pipeline:
-    authorize = AuthorizeStage(lambda verdict: metrics.decision(_effect(verdict.allowed), verdict.code))
+    authorize = AuthorizeStage(metrics.decision)
     states = TenantStates(
         policies=stores.policies,
         agents=stores.agents,
@@ -429,7 +429,7 @@ def _pipeline(
         call_tool=CallTool(record_audit.intent, epochs.current, on_behalf_of),
         record_audit=record_audit,
         hear=epochs.hear,
-        epoch_of=lambda tenant: epochs.current(tenant) if epochs.knows(tenant) else 0,
+        epoch_of=epochs.current_or_none_yet,
     )
 
 
@@ -441,7 +441,3 @@ def _refusal_log(loggers: Loggers) -> Callable[[Mapping[Kind, int]], None]:
             log.warning("refused", code=code, surface=surface, count=count)
 
     return write
-
-
-def _effect(allowed: bool) -> str:
-    return "allow" if allowed else "deny"

@@ -6,21 +6,21 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 # Event loops wake up to a millisecond early.
 _EARLY_S = 0.001
 
 
 class Deadline:
-    """When the request of one task must have begun its answer."""
+    """When the request of one task must have begun its answer. Whoever has one is one: a request makes no other."""
 
     __slots__ = ("cancelling", "due", "missed", "task")
 
-    def __init__(self, task: asyncio.Task[object], due: float) -> None:
-        self.task = task
-        self.due = due
-        self.cancelling = task.cancelling()
-        self.missed = False
+    task: asyncio.Task[object]
+    due: float
+    cancelling: int
+    missed: bool
 
 
 class Deadlines:
@@ -32,13 +32,16 @@ class Deadlines:
         self._waiting: dict[Deadline, None] = {}
         self._armed = False
 
-    def begin(self, task: asyncio.Task[object]) -> Deadline:
-        """A deadline for the task, which is cancelled if `met` or `end` does not come in time."""
-        deadline = Deadline(task, self.loop.time() + self._seconds)
+    def begin(self, deadline: Deadline) -> None:
+        """Has the running task cancelled if `met` or `end` does not come in time."""
+        task = cast("asyncio.Task[object]", asyncio.current_task(self.loop))  # a server runs each request in one
+        deadline.task = task
+        deadline.cancelling = task.cancelling()
+        deadline.missed = False
+        deadline.due = self.loop.time() + self._seconds
         self._waiting[deadline] = None
         if not self._armed:
             self._arm(deadline)
-        return deadline
 
     def met(self, deadline: Deadline) -> None:
         """The answer has begun: nothing is stopped any more."""

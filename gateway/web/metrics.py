@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.errors import NotFound
+from gateway.model import Verdict
 from gateway.settings import is_loopback
 
 # Anything that a proxy adds: such a request comes from elsewhere, whatever its peer is (ASVS 5.0, V4.1.3).
@@ -46,13 +47,14 @@ class Metrics:
             "gateway_epoch_age_seconds", "Seconds since the store last confirmed the epochs.", registry=self.registry
         )
 
-    def request(self, operation: str, status: int, seconds: float) -> None:
-        """Counts one answered request; an operation that is not in the route table is `unnamed`."""
-        self._tallies.request(operation, status, seconds)
+    @property
+    def request(self) -> Callable[[str, int, float], None]:
+        """See `_Tallies.request`."""
+        return self._tallies.request
 
-    def decision(self, effect: str, code: str) -> None:
-        """Counts one answer of the policy; both words are from its closed lists."""
-        self._tallies.decisions[effect, code] += 1
+    def decision(self, verdict: Verdict) -> None:
+        """Counts one answer of the policy; its words are from closed lists."""
+        self._tallies.decisions[verdict.allowed, verdict.code] += 1
 
     def delivery(self, outcome: str) -> None:
         """Counts one message that an agent's runtime was to be told of: sent, failed or dropped."""
@@ -75,11 +77,12 @@ class _Tallies(Collector):
 
     def __init__(self, operations: Iterable[str]) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
-        self.decisions: Counter[tuple[str, str]] = Counter()
+        self.decisions: Counter[tuple[bool, str]] = Counter()
         self._seconds = {name: ([0] * (len(SECONDS) + 1), [0.0]) for name in operations}
 
     def request(self, operation: str, status: int, seconds: float) -> None:
-        """Counts one request, and its time in the bucket of its operation."""
+        """Counts one answered request, and its time in the bucket of its operation; an operation that is not in the
+        route table is `unnamed`."""
         if operation not in self._seconds:
             operation = UNNAMED
         self.requests[operation, status] += 1
@@ -97,8 +100,8 @@ class _Tallies(Collector):
         decisions = CounterMetricFamily(
             "gateway_decisions", "Answers of the policy by effect and code.", labels=["effect", "code"]
         )
-        for words, count in self.decisions.items():
-            decisions.add_metric(list(words), count)
+        for (allowed, code), count in self.decisions.items():
+            decisions.add_metric(["allow" if allowed else "deny", code], count)
         yield from (requests, decisions, self._times())
 
     def _times(self) -> Metric:

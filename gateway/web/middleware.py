@@ -7,8 +7,7 @@ each concern: every layer costs each message a call, and five of them cost as mu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -19,12 +18,13 @@ from gateway.keys import new_id
 from gateway.logs import REQUEST, Loggers
 from gateway.ports import Clock
 from gateway.settings import Server
+from gateway.web.api.endpoint import NO_STORE
 from gateway.web.deadlines import Deadline, Deadlines
+from gateway.web.dispatch import Dispatch
 from gateway.web.problems import internal, of_starlette, problem
 from gateway.web.request_ids import HEADER, KEY, RequestTag
 
 NOSNIFF = (b"x-content-type-options", b"nosniff")
-NO_STORE = (b"cache-control", b"no-store")
 
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -33,7 +33,7 @@ Guard = Callable[[Headers, str | None], Headers]
 
 def with_edge(app: Starlette, server: Server, clock: Clock, loggers: Loggers, guard: Guard | None = None) -> Starlette:
     """The app behind the edge, which stands in for Starlette's own handling of exceptions."""
-    app.middleware_stack = Edge(app.router, server, clock, loggers, guard)
+    app.middleware_stack = Edge(Dispatch(app.router), server, clock, loggers, guard)
     return app
 
 
@@ -68,37 +68,36 @@ class Edge:
         # found by it (ASVS V4.1.3). What the caller sends is only told in the log, beside ours.
         request_id = scope[KEY] = new_id("req", self._clock.now())
         token = REQUEST.set(RequestTag(request_id, scope["headers"]))
+        exchange = _Exchange(self, request_id, receive, send)
         try:
-            await self._answer(scope, _Exchange(self, request_id, receive, send))
+            await exchange.run(scope)
+        except Exception as error:  # every kind of failure ends here, and each is told as what it is
+            await self._tell(error, scope, exchange)
         finally:
             REQUEST.reset(token)
 
-    def deadline(self) -> tuple[Deadlines, Deadline]:
-        """A deadline for the running request; a server has one loop, a test client a new one for each request."""
-        task = cast("asyncio.Task[object]", asyncio.current_task())  # a server runs each request in one
-        loop = task.get_loop()
+    def deadlines(self) -> Deadlines:
+        """Those of the running loop; a server has one, a test client a new one for each request."""
+        loop = asyncio.get_running_loop()
         if self._deadlines is None or self._deadlines.loop is not loop:
             self._deadlines = Deadlines(loop, self.seconds)
-        return self._deadlines, self._deadlines.begin(task)
+        return self._deadlines
 
-    async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
-        try:
-            self._check_declared_length(scope)
-            await exchange.run(scope)
-            return
-        except GatewayError as error:
+    async def _tell(self, error: Exception, scope: Scope, exchange: _Exchange) -> None:
+        if isinstance(error, GatewayError):
             told = error
-        except HTTPException as error:
+        elif isinstance(error, HTTPException):
             told = of_starlette(error, scope)
-        except Exception:
-            self.log.exception("request_failed")
+        else:
+            self.log.error("request_failed", exc_info=error)
             told = internal()
         if exchange.begun:
             self.log.error("answer_broken", code=told.code)
             raise AnswerBroken from None  # the cause is logged; its message must not reach the server's own log
         await problem(told, exchange.request_id)(scope, exchange.receive, exchange.send)
 
-    def _check_declared_length(self, scope: Scope) -> None:
+    def check_declared_length(self, scope: Scope) -> None:
+        """Raises TooLarge for a body that says so itself."""
         for name, value in scope["headers"]:
             if name == b"content-length" and not self._fits(value):
                 raise self.too_large()
@@ -116,30 +115,34 @@ class Edge:
         return Unavailable(f"This took over {self.seconds:g} s and was stopped; look before you repeat a write.")
 
 
-class _Exchange:
+class _Exchange(Deadline):
     """One request and its answer: what the app receives and sends passes through here."""
 
-    __slots__ = ("_deadline", "_deadlines", "_edge", "_receive", "_received", "_send", "begun", "request_id")
+    __slots__ = ("_deadlines", "_edge", "_receive", "_received", "_send", "begun", "request_id")
 
     def __init__(self, edge: Edge, request_id: str, receive: Receive, send: Send) -> None:
         self._edge = edge
         self._receive = receive
         self._send = send
         self._received = 0
+        self._deadlines: Deadlines | None = None
         self.request_id = request_id
         self.begun = False
 
     async def run(self, scope: Scope) -> None:
-        """Runs the app. Raises Unavailable where the answer has not begun in time: a stream may take longer."""
-        self._deadlines, self._deadline = self._edge.deadline()
+        """Runs the app. Raises TooLarge where a larger body is announced, Unavailable where the answer has not begun in
+        time: a stream may take longer."""
+        self._edge.check_declared_length(scope)
+        deadlines = self._deadlines = self._edge.deadlines()
+        deadlines.begin(self)
         try:
             await self._edge.app(scope, self.receive, self.send)
         except asyncio.CancelledError:
-            if self._deadlines.end(self._deadline):
+            if deadlines.end(self):
                 raise self._edge.too_slow() from None
             raise
         finally:
-            self._deadlines.end(self._deadline)
+            deadlines.end(self)
 
     async def receive(self) -> Message:
         """The next message. Raises TooLarge as soon as the body is over the limit, whatever length was declared."""
@@ -150,18 +153,15 @@ class _Exchange:
                 raise self._edge.too_large()
         return message
 
-    async def send(self, message: Message) -> None:
+    def send(self, message: Message) -> Awaitable[None]:
         """Adds the id, `nosniff`, and `no-store` where the answer does not say itself how it may be kept."""
         if message["type"] == "http.response.start":
-            self._begin()
+            if not self.begun and self._deadlines is not None:
+                self._deadlines.met(self)
+            self.begun = True
             headers = list(message.get("headers", ()))
-            if not any(name == b"cache-control" for name, _ in headers):
+            if b"cache-control" not in dict(headers):
                 headers.append(NO_STORE)
             headers += (NOSNIFF, (HEADER, self.request_id.encode()))
             message["headers"] = headers
-        await self._send(message)
-
-    def _begin(self) -> None:
-        if not self.begun and hasattr(self, "_deadline"):
-            self._deadlines.met(self._deadline)
-        self.begun = True
+        return self._send(message)

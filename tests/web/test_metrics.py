@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from gateway.model import Verdict
 from gateway.settings import Settings
 from gateway.web.metrics import Metrics, metrics_endpoint
 from gateway.web.middleware import with_edge
@@ -34,9 +35,9 @@ def test_requests_decisions_and_the_audit_are_counted() -> None:
     metrics.request("sessions.list", 200, 0.002)
     metrics.request("sessions.list", 200, 0.2)
     metrics.request("sessions.list", 404, 0.002)
-    metrics.decision("allow", "rule")
-    metrics.decision("deny", "no_rule")
-    metrics.decision("deny", "no_rule")
+    metrics.decision(Verdict(True, "rule", "line 1"))
+    metrics.decision(Verdict(False, "no_rule", None))
+    metrics.decision(Verdict(False, "no_rule", None))
     metrics.audit.flushed(40, 0.01)
     metrics.audit.failed()
     metrics.audit.watch_depth(lambda: 7)
@@ -69,7 +70,7 @@ def test_two_gateways_in_one_process_count_apart() -> None:
     """Style 5: no global registry."""
     one, other = Metrics([]), Metrics([])
 
-    one.decision("allow", "rule")
+    one.decision(Verdict(True, "rule", "line 1"))
 
     assert other.registry.get_sample_value("gateway_decisions_total", {"effect": "allow", "code": "rule"}) is None
 

@@ -98,6 +98,10 @@ class Epochs:
             raise Unavailable("The gateway has not heard from its store, and does not answer from memory.")
         return epoch
 
+    def current_or_none_yet(self, tenant: TenantId) -> int:
+        """As `current`; 0 for a tenant that the store does not have."""
+        return self.current(tenant) if tenant in self._epochs else 0
+
     def knows(self, tenant: TenantId) -> bool:
         """Whether the store has such a tenant, as far as it was heard."""
         return tenant in self._epochs

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.errors import GatewayError, Invalid
 from gateway.identity.credentials import Credentials
 from gateway.model import Requester
-from gateway.pipeline import Call, Pipeline
+from gateway.pipeline import Pipeline
 from gateway.stages.open_session import Entry
 from gateway.stages.record_audit import Trail
 from gateway.tools.arguments import Arguments, parse
@@ -27,6 +27,8 @@ from gateway.web.problems import problem
 from gateway.web.request_ids import request_id_of
 
 SURFACE = "rest"
+NO_STORE = (b"cache-control", b"no-store")
+_IS_JSON = (b"content-type", b"application/json")
 
 
 class Query(Arguments):
@@ -45,6 +47,8 @@ QueryT = TypeVar("QueryT", bound=Query)
 class Incoming:
     """A request, as the table's readers see it. The body is read only when a reader asks for it."""
 
+    _named: Mapping[bytes, bytes] | None = None
+
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._scope = scope
         self._receive = receive
@@ -58,10 +62,15 @@ class Incoming:
 
     def header(self, name: bytes) -> str | None:
         """One header, by its lower-case name; the first where there are several."""
-        return next(iter(self.headers(name)), None)
+        found = self.headers(name)
+        return found[0] if found else None
 
     def headers(self, name: bytes) -> tuple[str, ...]:
         """Every header of that lower-case name."""
+        if self._named is None:
+            self._named = dict(self._scope["headers"])
+        if name not in self._named:  # most that are asked for: looking through all of them costs ten times as much
+            return ()
         return tuple(value.decode("latin-1") for key, value in self._scope["headers"] if key == name)
 
     def query(self, model: type[QueryT]) -> QueryT:
@@ -94,7 +103,7 @@ class Incoming:
                 return b"".join(chunks)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Answered:
     """What a row of the table makes an answer of."""
 
@@ -128,7 +137,7 @@ class Endpoint:
     responses: Mapping[int, str] = field(default_factory=dict)
     name: str | None = None  # of what is asked for until one of several operations is chosen
 
-    @property
+    @cached_property
     def called(self) -> str:
         """What the records name while nothing is chosen, or what was sent can't be read."""
         return self.name or self.operations[0].name
@@ -146,56 +155,62 @@ class EndpointApp:
     def __init__(self, endpoint: Endpoint, pipeline: Pipeline, metrics: Metrics) -> None:
         self.endpoint = endpoint
         self._pipeline = pipeline
-        self._metrics = metrics
+        self._count = metrics.request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         begun = perf_counter()
-        trail = Trail(request_id_of(scope), SURFACE, self.endpoint.called)
-        response = await self._answer(Incoming(scope, receive), trail)
-        await response(scope, receive, send)
-        self._metrics.request(trail.operation, response.status_code, perf_counter() - begun)
-
-    async def _answer(self, incoming: Incoming, trail: Trail) -> Response:
         endpoint = self.endpoint
-
-        async def arguments() -> Any:
-            incoming.query(endpoint.query)
-            if _says_tainted(incoming) and endpoint.enters is None:
-                raise Invalid.of("Gateway-Turn-Tainted", "inside", "Send it with a tool call or a message of the turn.")
-            return await endpoint.read(incoming)
-
-        def entry(read: Any) -> Entry | None:
-            entered = endpoint.enters(incoming, read) if endpoint.enters else None
-            return replace(entered, tainted=True) if entered is not None and _says_tainted(incoming) else entered
-
+        trail = Trail(request_id_of(scope), SURFACE, endpoint.called)
         try:
-            call = Call(
-                credentials=incoming.credentials,
-                arguments=arguments,
-                operation=endpoint.select,
-                entry=entry,
-                min_epoch=lambda: _min_epoch(incoming.header(b"gateway-min-epoch")),
-            )
-            result = await self._pipeline.run(call, trail)
+            result = await self._pipeline.run(_Asked(endpoint, scope, receive), trail)
             if endpoint.then is not None:
                 result = await endpoint.then(result, trail)
-            answered = Answered(
-                request_id=trail.request, result=result, requester=trail.requester, decision=trail.last_decision
-            )
-            response = endpoint.write(answered)
+            response = endpoint.write(Answered(trail.request, result, trail.requester, trail.last_decision))
         except GatewayError as error:
             response = problem(error, trail.request)
         if trail.requester is not None:
             response.raw_headers.append((b"gateway-epoch", str(trail.epoch).encode()))
-        if trail.last_decision is not None:
-            response.raw_headers.append((b"gateway-decision", trail.last_decision.encode()))
-        return response
+        decision = trail.last_decision
+        if decision is not None:
+            response.raw_headers.append((b"gateway-decision", decision.encode()))
+        await response(scope, receive, send)
+        self._count(trail.operation, response.status_code, perf_counter() - begun)
 
 
-def _min_epoch(header: str | None) -> int | None:
-    if header is None:
-        return None
+class _Asked(Incoming):
+    """A request to one endpoint, as the pipeline takes it: everything that it asks for is read when it asks."""
+
+    _tainted = False
+
+    def __init__(self, endpoint: Endpoint, scope: Scope, receive: Receive) -> None:
+        Incoming.__init__(self, scope, receive)
+        self._endpoint = endpoint
+        self.operation = endpoint.select
+
+    async def arguments(self) -> Any:
+        """What the endpoint's reader makes of it. Raises Invalid."""
+        endpoint = self._endpoint
+        if endpoint.query is not NoQuery or self._scope["query_string"]:
+            self.query(endpoint.query)
+        self._tainted = _says_tainted(self)
+        if self._tainted and endpoint.enters is None:
+            raise Invalid.of("Gateway-Turn-Tainted", "inside", "Send it with a tool call or a message of the turn.")
+        return await endpoint.read(self)
+
+    def entry(self, arguments: Any) -> Entry | None:
+        """The session that it is asked from inside, once the arguments are read."""
+        enters = self._endpoint.enters
+        entered = enters(self, arguments) if enters else None
+        return replace(entered, tainted=True) if entered is not None and self._tainted else entered
+
+    def min_epoch(self) -> int | None:
+        """What the caller has seen already. Raises Invalid."""
+        header = self.header(b"gateway-min-epoch")
+        return None if header is None else _min_epoch(header)
+
+
+def _min_epoch(header: str) -> int:
     if not header.isascii() or not header.isdigit() or len(header) > 18:
         raise Invalid.of("Gateway-Min-Epoch", "number", "Send the number that a Gateway-Epoch header gave you.")
     return int(header)
@@ -204,26 +219,26 @@ def _min_epoch(header: str | None) -> int | None:
 def _says_tainted(incoming: Incoming) -> bool:
     """Whether a runtime reports that its turn has read untrusted text (design section 9). Raises Invalid."""
     said = incoming.headers(b"gateway-turn-tainted")
+    if not said:
+        return False
     if any(value != "true" for value in said):
         raise Invalid.of("Gateway-Turn-Tainted", "true", "Send 'true', or nothing: no turn is made clean again.")
-    return bool(said)
+    return True
 
 
 def json(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A JSON answer. It may hold content or tokens, so nothing keeps it (interface, "Conventions")."""
-    return _Json(orjson.dumps(body), status, headers or {})
+    return _Json(orjson.dumps(body), status, headers)
 
 
 class _Json(Response):
     """An answer whose headers are put together once: Starlette looks through them again for each answer."""
 
-    def __init__(self, body: bytes, status: int, headers: Mapping[str, str]) -> None:
+    background = None
+
+    def __init__(self, body: bytes, status: int, headers: Mapping[str, str] | None) -> None:
         self.status_code = status
-        self.background = None
         self.body = body
-        self.raw_headers = [
-            (b"content-length", str(len(body)).encode()),
-            (b"content-type", b"application/json"),
-            (b"cache-control", b"no-store"),
-            *((name.lower().encode(), value.encode()) for name, value in headers.items()),
-        ]
+        self.raw_headers = [(b"content-length", b"%d" % len(body)), _IS_JSON, NO_STORE]
+        if headers:
+            self.raw_headers += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
