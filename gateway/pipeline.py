@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
 
 from gateway.errors import GatewayError, NotFound
 from gateway.identity.credentials import Credentials
@@ -19,15 +21,35 @@ from gateway.tools.registry import AnyOperation
 from gateway.turn import Turn
 
 
+class Asked(Protocol):
+    """A request before it is known whose it is. What it asks for is read only for somebody who is."""
+
+    @property
+    def credentials(self) -> Credentials:
+        """What it presents."""
+
+    def arguments(self) -> Awaitable[object]:
+        """What was sent. Raises a GatewayError for what can't be read."""
+
+    def operation(self, arguments: Any, /) -> AnyOperation:
+        """Which one the arguments ask for."""
+
+    def entry(self, arguments: Any, /) -> Entry | None:
+        """Which session it is made from, once the arguments are read."""
+
+    def min_epoch(self) -> int | None:
+        """What the caller has seen already."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """A request before it is known whose it is. `arguments` reads the body, and only for somebody who is known."""
+    """A request that does not come over HTTP."""
 
     credentials: Credentials
     arguments: Callable[[], Awaitable[object]]
-    operation: Callable[[object], AnyOperation]  # which one the arguments ask for
-    entry: Callable[[object], Entry | None]  # which session it is made from, once the arguments are read
-    min_epoch: Callable[[], int | None] = lambda: None  # what the caller has seen already
+    operation: Callable[[object], AnyOperation]
+    entry: Callable[[object], Entry | None]
+    min_epoch: Callable[[], int | None] = lambda: None
 
     @classmethod
     def of(
@@ -64,24 +86,29 @@ class Pipeline:
     hear: Callable[[TenantId], Awaitable[None]]  # takes note of the tenant's epoch as the store has it now
     epoch_of: Callable[[TenantId], int]  # as it is known now; 0 for a tenant that is not there
 
-    async def run(self, call: Call, trail: Trail) -> object:
+    def run(self, call: Asked, trail: Trail) -> Coroutine[Any, Any, object]:
         """What the operation returns. Raises a GatewayError that the caller may be told, recorded like all the rest."""
-        return await self.record_audit(trail, lambda: self._path(call, trail))
+        return self.record_audit(trail, self._path(call, trail))
 
-    async def _path(self, call: Call, trail: Trail) -> object:
-        trail.principal = await self.authenticate(call.credentials)
-        epoch = self.epoch_of(trail.principal.tenant)
-        arguments = await self._arguments(call, trail, trail.principal)
+    async def _path(self, call: Asked, trail: Trail) -> object:
+        trail.principal = principal = await self.authenticate(call.credentials)
+        epoch = self.epoch_of(principal.tenant)
+        try:
+            arguments = await call.arguments()
+        except GatewayError:
+            # Somebody whose profile is not active is told that, and not what is wrong with what they sent.
+            await self._resolve(call, trail, principal, None)
+            raise
         operation = call.operation(arguments)
         trail.operation = operation.name
         entry = call.entry(arguments)
-        turn = await self._resolve(call, trail, trail.principal, entry)
+        turn = await self._resolve(call, trail, principal, entry)
         if turn.state.epoch != epoch:
             # The body took its time, or an epoch that the caller has seen came in: a credential that was good before
             # may be revoked by now.
             trail.requester = None
-            trail.principal = await self.authenticate(call.credentials)
-            turn = await self._resolve(call, trail, trail.principal, entry)
+            trail.principal = principal = await self.authenticate(call.credentials)
+            turn = await self._resolve(call, trail, principal, entry)
         self.authorize.bearer(turn, operation)
         turn = await self.open_session(turn, entry)
         if operation.assembles:
@@ -95,18 +122,11 @@ class Pipeline:
             return operation.absent(arguments)
         return await self.call_tool(permit, turn, operation, arguments, trail)
 
-    async def _arguments(self, call: Call, trail: Trail, principal: Principal) -> object:
-        """What was sent. Somebody whose profile is not active is told that, and not what is wrong with it."""
-        try:
-            return await call.arguments()
-        except GatewayError:
-            await self._resolve(call, trail, principal, None)
-            raise
+    def _resolve(self, call: Asked, trail: Trail, principal: Principal, entry: Entry | None) -> Awaitable[Turn]:
+        renew = partial(self._renew, call, trail, principal.tenant, entry)
+        return self.resolve_profile(principal, trail, renew, call.min_epoch())
 
-    async def _resolve(self, call: Call, trail: Trail, principal: Principal, entry: Entry | None) -> Turn:
-        async def renew() -> Turn:
-            await self.hear(principal.tenant)  # another process may have merged or revoked a moment ago
-            verified = await self.authenticate(call.credentials)
-            return await self.open_session(await self._resolve(call, trail, verified, entry), entry)
-
-        return await self.resolve_profile(principal, trail, renew, call.min_epoch())
+    async def _renew(self, call: Asked, trail: Trail, tenant: TenantId, entry: Entry | None) -> Turn:
+        await self.hear(tenant)  # another process may have merged or revoked a moment ago
+        verified = await self.authenticate(call.credentials)
+        return await self.open_session(await self._resolve(call, trail, verified, entry), entry)

@@ -83,7 +83,7 @@ class LineWebhooks:
             trail.principal = connector.principal
             return Webhook(found, connector, self._of_now(found, body))
 
-        webhook = await self._pipeline.record_audit(trail, path)
+        webhook = await self._pipeline.record_audit(trail, path())
         assert isinstance(webhook, Webhook)  # noqa: S101 - what `path` returns
         return webhook
 
@@ -182,6 +182,6 @@ class LineWebhooks:
             raise Unauthenticated("This event was handled.", reason="event_replayed")
 
         try:
-            await self._pipeline.record_audit(trail, path)
+            await self._pipeline.record_audit(trail, path())
         except Unauthenticated:
             return

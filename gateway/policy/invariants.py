@@ -60,30 +60,32 @@ def elsewhere(requester: Requester, origin: Origin) -> str | None:
     return None if same else TURN_TOKEN_ELSEWHERE
 
 
-def _other_tenant(requester: Requester, _origin: Origin, target: SingleTarget, _question: Question) -> str | None:
-    return None if target.tenant == requester.tenant == requester.profile.tenant else "tenant_mismatch"
+def _always(requester: Requester, origin: Origin, target: SingleTarget, question: Question) -> str | None:
+    """What holds for every kind of target, in one function, since it is asked for every decision there is."""
+    profile = requester.profile
+    if not target.tenant == requester.tenant == profile.tenant:
+        return "tenant_mismatch"
+    if profile.merged_into is not None or profile.disabled:
+        return "profile_retired"
+    return (
+        scope_violation(requester, question.resource)
+        or elsewhere(requester, origin)
+        or (_tainted_turn(target, question) if origin.tainted else None)
+    )
 
 
-def _retired_profile(requester: Requester, _origin: Origin, _target: SingleTarget, _question: Question) -> str | None:
-    retired = requester.profile.merged_into is not None or requester.profile.disabled
-    return "profile_retired" if retired else None
-
-
-def _scope(requester: Requester, _origin: Origin, _target: SingleTarget, question: Question) -> str | None:
-    return scope_violation(requester, question.resource)
-
-
-def _elsewhere(requester: Requester, origin: Origin, _target: SingleTarget, _question: Question) -> str | None:
-    return elsewhere(requester, origin)
-
-
-def _personal_elsewhere(requester: Requester, _origin: Origin, target: SingleTarget, question: Question) -> str | None:
-    """A person's own file stands to them as `self` on every agent, so no row could keep the runtime of one agent from
-    what they wrote for another."""
-    bound = requester.principal.turn
-    if bound is None or question.resource not in PERSONAL_RESOURCES or not isinstance(target, MemoryTarget):
-        return None
-    return None if target.agent == bound.agent else TURN_TOKEN_ELSEWHERE
+def _tainted_turn(target: SingleTarget, question: Question) -> str | None:
+    """Before `_missing`, since this refusal is told: it must not say whether what it is about is there."""
+    # A child's task is text that is sent elsewhere, to a turn that nobody would know to be tainted.
+    spawns = question.action is Action.SPAWN or (isinstance(target, NewSessionTarget) and target.parent is not None)
+    refused = (
+        spawns
+        or question.action is Action.REMEMBER
+        or (question.action is Action.SEND and question.relation is not Relation.SELF)
+        or (question.action is Action.EDIT and question.resource is Resource.PERSONAL_INSTRUCTIONS)
+        or (question.action is Action.APPEND and question.resource is Resource.MEMORY_DAILY)
+    )
+    return TAINTED_TURN if refused else None
 
 
 def _missing(_requester: Requester, _origin: Origin, target: SingleTarget, _question: Question) -> str | None:
@@ -98,42 +100,26 @@ def _incognito(_requester: Requester, origin: Origin, target: SingleTarget, ques
     return None if inside and question.whose is Whose.OWN else "incognito_session"
 
 
-def _longterm_from_group(
-    _requester: Requester, origin: Origin, _target: SingleTarget, question: Question
-) -> str | None:
-    if question.resource is not Resource.MEMORY_LONGTERM or question.action not in _READS:
+def _longterm(_requester: Requester, origin: Origin, _target: SingleTarget, question: Question) -> str | None:
+    """Root MEMORY.md is read from private sessions alone, and no `MEMORY.md` is written but by its one writer."""
+    if question.resource not in _LONGTERM:
         return None
-    return "longterm_in_shared_session" if origin.chat is not Chat.PRIVATE else None
+    shared = question.resource is Resource.MEMORY_LONGTERM
+    if shared and question.action in _READS and origin.chat is not Chat.PRIVATE:
+        return "longterm_in_shared_session"
+    return "longterm_single_writer" if question.action in _DIRECT_WRITES else None
 
 
-def _personal_of_another(requester: Requester, _origin: Origin, target: SingleTarget, question: Question) -> str | None:
+def _personal(requester: Requester, _origin: Origin, target: SingleTarget, question: Question) -> str | None:
+    """A person's own file is theirs alone. It stands to them as `self` on every agent, so no row could keep the runtime
+    of one agent from what they wrote for another."""
     if question.resource not in PERSONAL_RESOURCES:
         return None
+    bound = requester.principal.turn
+    if bound is not None and isinstance(target, MemoryTarget) and target.agent != bound.agent:
+        return TURN_TOKEN_ELSEWHERE
     own = isinstance(target, MemoryTarget) and target.owner == requester.profile.id
     return None if own else "personal_of_another"
-
-
-def _longterm_has_one_writer(
-    _requester: Requester, _origin: Origin, _target: SingleTarget, question: Question
-) -> str | None:
-    writes = question.resource in _LONGTERM and question.action in _DIRECT_WRITES
-    return "longterm_single_writer" if writes else None
-
-
-def _tainted_turn(_requester: Requester, origin: Origin, target: SingleTarget, question: Question) -> str | None:
-    """Before `_missing`, since this refusal is told: it must not say whether what it is about is there."""
-    if not origin.tainted:
-        return None
-    # A child's task is text that is sent elsewhere, to a turn that nobody would know to be tainted.
-    spawns = question.action is Action.SPAWN or (isinstance(target, NewSessionTarget) and target.parent is not None)
-    refused = (
-        spawns
-        or question.action is Action.REMEMBER
-        or (question.action is Action.SEND and question.relation is not Relation.SELF)
-        or (question.action is Action.EDIT and question.resource is Resource.PERSONAL_INSTRUCTIONS)
-        or (question.action is Action.APPEND and question.resource is Resource.MEMORY_DAILY)
-    )
-    return TAINTED_TURN if refused else None
 
 
 def _sandbox(_requester: Requester, origin: Origin, target: SingleTarget, question: Question) -> str | None:
@@ -142,14 +128,12 @@ def _sandbox(_requester: Requester, origin: Origin, target: SingleTarget, questi
     return "sandboxed_session" if sandbox_excludes(origin.session, question.relation) else None
 
 
-_ALWAYS: tuple[Check, ...] = (_other_tenant, _retired_profile, _scope, _elsewhere)
-_FILES: tuple[Check, ...] = (_personal_elsewhere, _longterm_from_group, _personal_of_another, _longterm_has_one_writer)
 # In this order for every kind of target, each without the checks that could say nothing of it.
 _CHECKS_OF: Mapping[type[SingleTarget], tuple[Check, ...]] = {
-    MissingTarget: (*_ALWAYS, _tainted_turn, _missing),
-    SessionTarget: (*_ALWAYS, _tainted_turn, _incognito, _sandbox),
-    NewSessionTarget: (*_ALWAYS, _tainted_turn, _sandbox),
-    MemoryTarget: (*_ALWAYS, _tainted_turn, *_FILES),
-    FunctionTarget: (*_ALWAYS, _tainted_turn, *_FILES),
-    PolicyTarget: (*_ALWAYS, _tainted_turn, *_FILES),
+    MissingTarget: (_always, _missing),
+    SessionTarget: (_always, _incognito, _sandbox),
+    NewSessionTarget: (_always, _sandbox),
+    MemoryTarget: (_always, _personal, _longterm),
+    FunctionTarget: (_always, _personal, _longterm),
+    PolicyTarget: (_always, _personal, _longterm),
 }

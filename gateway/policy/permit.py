@@ -28,13 +28,12 @@ class Permit(Generic[TargetT]):
 
     def __init__(
         self,
-        *,
+        seal: _Seal,
         decision: Decision,
         requester: Requester,
         origin: Origin,
         target: TargetT,
         scope: Scope | None,
-        seal: _Seal,
     ) -> None:
         if seal is not _SEAL:
             raise TypeError("only the authorize stage makes a permit")
@@ -52,11 +51,11 @@ def issue(decision: Decision, requester: Requester, origin: Origin, target: Sing
     """A permit for one target. Raises ValueError where the decision is not an allow."""
     if not decision.verdict.allowed:
         raise ValueError("a refused decision gives no permit")
-    return Permit(decision=decision, requester=requester, origin=origin, target=target, scope=None, seal=_SEAL)
+    return Permit(_SEAL, decision, requester, origin, target, None)
 
 
 def issue_for_list(
     decision: Decision, requester: Requester, origin: Origin, target: SessionsTarget, scope: Scope
 ) -> Permit[SessionsTarget]:
     """A permit for a list: it reaches what `scope` holds and nothing else, which may be nothing."""
-    return Permit(decision=decision, requester=requester, origin=origin, target=target, scope=scope, seal=_SEAL)
+    return Permit(_SEAL, decision, requester, origin, target, scope)

@@ -48,7 +48,7 @@ def whose_of(facts: SessionFacts, requester: ProfileId) -> Whose:
 def whose_to(facts: SessionFacts, requester: Requester) -> Whose:
     """As `whose_of`. A guest, who is on no list, takes part in the one conversation that the channel brought them from:
     only so can the rule for guests leave everybody else's conversations out."""
-    speaks_here = is_guest_id(requester.profile.id) and requester.principal.place == facts.session.root
+    speaks_here = requester.principal.place == facts.session.root and is_guest_id(requester.profile.id)
     return Whose.SHARED if speaks_here else whose_of(facts, requester.profile.id)
 
 

@@ -34,8 +34,8 @@ class Snapshot:
         """Indexes the rows. May run on any thread; from the first decision on only the event loop's may ask."""
         self.version = version
         self.document = document
-        self._as_of = now
         self._ends = tuple(sorted({row.until for row in document.rows if row.until is not None}))
+        self.expires_at = self._next_end(now)  # when the next row ends, seen from when this was made (or from `live`)
         self._index: dict[tuple[str, str], list[Row]] = {}
         for row in document.rows:
             self._index.setdefault((row.subject, row.agent), []).append(row)
@@ -48,16 +48,14 @@ class Snapshot:
         self._thread = LoopThread()
         self._slices: dict[SliceKey, Slice] = {}
 
-    @property
-    def expires_at(self) -> datetime | None:
-        """When the next row ends, seen from when this snapshot was made (or from `live`)."""
-        after = bisect.bisect_right(self._ends, self._as_of)
+    def _next_end(self, now: datetime) -> datetime | None:
+        after = bisect.bisect_right(self._ends, now)
         return self._ends[after] if after < len(self._ends) else None
 
     def live(self, now: datetime) -> Snapshot:
         """The same version seen from `now`, with the next `expires_at`; it shares the answers it already has."""
         seen = copy.copy(self)
-        seen._as_of = now
+        seen.expires_at = self._next_end(now)
         return seen
 
     @property

@@ -32,8 +32,12 @@ class Authenticate:
             return self._operator(credentials.operator_of)
         if credentials.asserted is not None:
             return credentials.asserted.principal
+        presented: dict[bytes, list[str]] = {}
+        for name, value in credentials.headers:
+            if name in self._verifiers:
+                presented.setdefault(name, []).append(value.decode("latin-1"))
         principals = []
-        for name, values in self._presented(credentials).items():
+        for name, values in presented.items():
             principal = await self._verifiers[name].verify(values, credentials)
             if principal is None:
                 continue
@@ -43,13 +47,6 @@ class Authenticate:
         if not principals:
             raise Unauthenticated(SEND_A_TOKEN, reason="credential_missing")
         return principals[0] if len(principals) == 1 else _together(principals)
-
-    def _presented(self, credentials: Credentials) -> dict[bytes, list[str]]:
-        presented: dict[bytes, list[str]] = {}
-        for name, value in credentials.headers:
-            if name in self._verifiers:
-                presented.setdefault(name, []).append(value.decode("latin-1"))
-        return presented
 
     def _operator(self, tenant: TenantId) -> Principal:
         """Who runs the command line on the machine itself; no request over a network can say so."""

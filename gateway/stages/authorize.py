@@ -5,7 +5,7 @@ This is the only place that asks the policy and the only one that makes a `Permi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from datetime import datetime
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from gateway.model import (
     AgentName,
     Decision,
     Origin,
+    Profile,
     Question,
     Relation,
     Requester,
@@ -117,11 +118,14 @@ class AuthorizeStage:
         return decision
 
     def _decide_on(self, turn: Turn, action: Action, target: SingleTarget) -> Decision:
-        session = None
+        requester, name, session = turn.requester, target.name, None
         if isinstance(target, SessionTarget):
-            session = target.name
+            session = name
             turn.trail.reached(target.facts.session.agent, session)
-        return self._decide(turn, action, target, session)
+        question = target.question(requester, turn.origin, action)
+        subjects = requester.profile.subjects_on(question.agent)
+        verdict = self._verdict(turn, requester, turn.origin, target, question, subjects)
+        return self._note(turn, question, verdict, subjects, name, turn.at, session)
 
     def scope(self, turn: Turn, action: Action) -> Permit[SessionsTarget]:
         """A permit for a list; each (agent, resource, relation, whose) in it was decided like a single read."""
@@ -143,7 +147,13 @@ class AuthorizeStage:
 
         What it says depends on the person's roles alone, so it reveals nothing of any session or file.
         """
-        if self._includes(turn, action, family):
+        # A profile is one object as long as nothing of it changes; comparing all its roles costs more than the rest.
+        profile, functions = turn.requester.profile, turn.state.functions
+        key = (id(profile), turn.requester.principal.scopes, action, family)
+        known = functions.get(key)
+        if known is None or known[0] is not profile:
+            known = self._look_up(turn, action, family, key)
+        if known[1]:
             return
         question = Question(ANY_AGENT, family[0], Relation.SELF, Whose.OWN, turn.origin.chat, action)
         subjects = turn.requester.subjects_on(ANY_AGENT)
@@ -151,18 +161,15 @@ class AuthorizeStage:
         self._note(turn, question, Verdict(False, code, None), subjects, turn.operation, turn.at)
         raise _not_allowed(action)
 
-    def _includes(self, turn: Turn, action: Action, family: tuple[Resource, ...]) -> bool:
+    def _look_up(self, turn: Turn, action: Action, family: tuple[Resource, ...], key: Hashable) -> tuple[Profile, bool]:
         """Whether any agent's rows could ever allow it; remembered with the state that it is true of."""
-        profile, functions = turn.requester.profile, turn.state.functions
-        # A profile is one object as long as nothing of it changes; comparing all its roles costs more than the rest.
-        key = (id(profile), turn.requester.principal.scopes, action, family)
-        known = functions.get(key)
-        if known is None or known[0] is not profile:
-            if len(functions) >= MOST_FUNCTIONS:
-                functions.clear()
-            agents = (ANY_AGENT, *turn.state.agents)
-            known = functions[key] = (profile, any(self.could_ever(turn, agent, action, family) for agent in agents))
-        return known[1]
+        functions = turn.state.functions
+        if len(functions) >= MOST_FUNCTIONS:
+            functions.clear()
+        agents = (ANY_AGENT, *turn.state.agents)
+        known = any(self.could_ever(turn, agent, action, family) for agent in agents)
+        functions[key] = turn.requester.profile, known
+        return functions[key]
 
     def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether any row could ever let the requester do `action` on something of `family` on this agent."""
@@ -193,25 +200,20 @@ class AuthorizeStage:
         now: datetime,
         session: str | None = None,
     ) -> Decision:
+        state = turn.state
         decision = Decision(
             new_id("dec", now),
             question,
             verdict,
             subjects,
             target[:LONGEST_WORD],  # of what is missing it is what the caller called it
-            turn.state.epoch,
-            turn.state.snapshot.version,
+            state.epoch,
+            state.snapshot.version,
             session,
         )
         turn.trail.decided(decision)
         self._observe(verdict)
         return decision
-
-    def _decide(self, turn: Turn, action: Action, target: SingleTarget, session: str | None) -> Decision:
-        question = target.question(turn.requester, turn.origin, action)
-        subjects = turn.requester.subjects_on(question.agent)
-        verdict = self._verdict(turn, turn.requester, turn.origin, target, question, subjects)
-        return self._note(turn, question, verdict, subjects, target.name, turn.at, session)
 
     def _verdict(
         self,

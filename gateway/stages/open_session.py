@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.errors import NotFound
-from gateway.model import Action, Principal, Resource
+from gateway.model import Action, Principal, Resource, TurnBinding
 from gateway.policy.relations import origin_of
 from gateway.policy.targets import MissingTarget, SessionTarget
 from gateway.sessions.directory import SessionDirectory
@@ -37,7 +37,8 @@ class OpenSession:
         """The turn inside the session, or unchanged where none is entered. Raises NotFound: missing, or not theirs."""
         if entry is None:
             return turn
-        tainted = await self._is_tainted(turn.requester.principal, entry)
+        bound = turn.requester.principal.turn
+        tainted = entry.tainted if bound is None else await self._is_tainted(turn.requester.principal, bound, entry)
         turn.authorize.function(turn, Action.ENTER, SESSIONS)
         facts = await self._sessions.find(turn.tenant, entry.reference)
         if facts is None:
@@ -49,17 +50,16 @@ class OpenSession:
         if tainted:
             turn.trail.noted(turn.entered.decision.id, {"tainted": True})
         # What was said of the turn when its token was made holds for all that it runs.
-        bound = turn.requester.principal.turn
         kind = entry.kind if bound is None else bound.kind
         if kind is not None:
             turn.origin = origin_of(facts.session, kind, tainted=tainted)
         return turn
 
-    async def _is_tainted(self, principal: Principal, entry: Entry) -> bool:
+    async def _is_tainted(self, principal: Principal, bound: TurnBinding, entry: Entry) -> bool:
         """Whether the turn has read untrusted text, as it says itself or has said before. Raises Unavailable where that
         can't be kept or found out."""
-        bound, until = principal.turn, principal.expires_at
-        if bound is None or until is None:
+        until = principal.expires_at
+        if until is None:
             return entry.tainted
         if entry.tainted:  # kept before anything else: also where the call itself will be refused
             await self._taints.report(principal.tenant, bound.turn, until)
