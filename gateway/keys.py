@@ -111,4 +111,4 @@ def is_guest_id(text: str) -> bool:
 
 def storage_key(tenant: TenantId, *parts: str) -> str:
     """An unambiguous key of cache or lock: each part with its length, tenant first, so that no two lists collide."""
-    return "".join(f"{len(part)}:{part}" for part in (tenant, *parts))
+    return "".join([f"{len(part)}:{part}" for part in (tenant, *parts)])

@@ -119,16 +119,21 @@ class AccessTokenVerifier:
 
         Raises Unauthenticated, with one text whether it is malformed, unknown, revoked or expired; Unavailable.
         """
-        token, principal = await self._stored(secret, digest(secret))
+        hashed = digest(secret)
+        known = self._known.get(hashed)
+        if known is not None and known.epoch == self._epochs(known.token.tenant):
+            token, principal = known.token, known.principal
+        else:
+            token, principal = await self._stored(secret, hashed)
         now = self._clock.now()
-        _check_in_force(token, now)
+        if token.revoked_at is not None:
+            raise refused(Reason.TOKEN_REVOKED)
+        if now >= token.expires_at:
+            raise refused(Reason.TOKEN_EXPIRED)
         self._use.record(token.id, now)
         return principal
 
     async def _stored(self, secret: str, hashed: bytes) -> tuple[AccessToken, Principal]:
-        known = self._known.get(hashed)
-        if known is not None and known.epoch == self._epochs(known.token.tenant):
-            return known.token, known.principal
         if not is_well_formed(secret):
             raise refused(Reason.TOKEN_MALFORMED)
         token = await self._load(hashed)
@@ -145,13 +150,6 @@ class AccessTokenVerifier:
         if token is not None and epoch is not None and self._epochs(token.tenant) == epoch:
             keep(self._known, hashed, _Known(token, _principal(token), epoch), self._capacity)
         return token
-
-
-def _check_in_force(token: AccessToken, now: datetime) -> None:
-    if token.revoked_at is not None:
-        raise refused(Reason.TOKEN_REVOKED)
-    if now >= token.expires_at:
-        raise refused(Reason.TOKEN_EXPIRED)
 
 
 def _principal(token: AccessToken) -> Principal:

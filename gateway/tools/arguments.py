@@ -20,7 +20,7 @@ class Arguments(BaseModel):
 
 def parse(model: type[ArgumentsT], data: object) -> ArgumentsT:
     """The arguments. Raises Invalid with each fault's field, rule and message; values are not repeated in them."""
-    if not isinstance(data, Mapping):
+    if type(data) is not dict and not isinstance(data, Mapping):
         raise Invalid.of("body", "object", "Send a JSON object.")
     try:
         return model.model_validate(data)

@@ -15,7 +15,7 @@ def excerpt(text: str, start: int, count: int) -> dict[str, object]:
     if lines[-1] == "":
         lines.pop()
     wanted = lines[start - 1 : start - 1 + count]
-    kept = _fitting(wanted)
+    kept = wanted if len(text) <= MAX_CHARACTERS else _fitting(wanted)
     shown: dict[str, object] = {"text": "\n".join(kept), "from": start, "lines": len(kept)}
     if wanted and not kept:
         return {**shown, "text": wanted[0][:MAX_CHARACTERS], "lines": 1, "truncated": True}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -112,10 +113,11 @@ async def test_what_is_written_as_a_batch_is_what_each_record_would_be_alone(sto
     """No text of one record can end it, begin another, or change its bytes, wherever in the record it stands."""
     words = [f"{one}{other}" for one in NASTY for other in NASTY]
     fields = ("request", "surface", "operation", "code", "profile", "session", "target", "rule", "decision")
-    records = [
-        a_record(number, subjects=(word, word), details={word: [word, {"deep": word}]}, **{fields[number % 9]: word})
-        for number, word in enumerate(words)
-    ]
+    records = []
+    for number, word in enumerate(words):
+        changed: dict[str, Any] = {fields[number % len(fields)]: word}
+        details = {word: [word, {"deep": word}]}
+        records.append(a_record(number, subjects=(word, word), details=details, **changed))
     alone = [body for record in records for _, body in encode([record])]
 
     together = encode(records)

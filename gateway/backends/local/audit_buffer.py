@@ -106,7 +106,8 @@ class AuditBuffer:
     def healthy(self) -> bool:
         """Whether a request may be served: there is room, and the store has not failed for longer than 50 ms."""
         running = self._flushing is not None and not self._flushing.done() and not self._closing
-        return running and self._waiting < self._capacity and not self._failing_too_long()
+        failing = self._failing_since is not None and self._failing_too_long(self._failing_since)
+        return running and self._waiting < self._capacity and not failing
 
     @property
     def waiting(self) -> int:
@@ -139,10 +140,11 @@ class AuditBuffer:
             raise Unavailable(_REFUSAL)
         self._entries.append(_Entry(records, self._clock.monotonic(), written))
         self._waiting += len(records)
-        self._something.set()
+        if len(self._entries) == 1:
+            self._something.set()
 
-    def _failing_too_long(self) -> bool:
-        return self._failing_since is not None and self._clock.monotonic() - self._failing_since > self._hold_s
+    def _failing_too_long(self, since: float) -> bool:
+        return self._clock.monotonic() - since > self._hold_s
 
     # ── the task ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

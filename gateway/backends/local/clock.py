@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 
 
 class SystemClock:
-    """`ports.Clock` on the machine's clocks."""
+    """`ports.Clock` on the machine's clocks. Every request asks a dozen times, so nothing of ours is in between."""
 
-    def now(self) -> datetime:
-        """The time now, in UTC."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Seconds that only rise; for ages and deadlines."""
-        return time.monotonic()
+    now = staticmethod(partial(datetime.now, UTC))
+    monotonic = staticmethod(time.monotonic)

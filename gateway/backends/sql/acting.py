@@ -7,10 +7,7 @@ as the request's id does for the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -27,12 +24,21 @@ _STATE = Prepared(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Actor:
-    """Whose request is running."""
+    """Whose request is running: every write in the block of a `with` is refused from the moment that the profile is not
+    active any more."""
 
-    tenant: TenantId
-    profile: ProfileId
+    __slots__ = ("_before", "profile", "tenant")
+
+    def __init__(self, tenant: TenantId, profile: ProfileId) -> None:
+        self.tenant = tenant
+        self.profile = profile
+
+    def __enter__(self) -> None:
+        self._before = _ACTOR.set(self)
+
+    def __exit__(self, *_raised: object) -> None:
+        _ACTOR.reset(self._before)
 
     def check(self, connection: Connection) -> None:
         """Raises Unauthenticated where the profile was merged away, disabled or removed meanwhile. A guest is stored
@@ -57,11 +63,4 @@ def acting() -> Actor | None:
     return _ACTOR.get()
 
 
-@contextmanager
-def on_behalf_of(tenant: TenantId, profile: ProfileId) -> Iterator[None]:
-    """Has every write in this block refused from the moment that `profile` is not active any more."""
-    token = _ACTOR.set(Actor(tenant, profile))
-    try:
-        yield
-    finally:
-        _ACTOR.reset(token)
+on_behalf_of = Actor  # `with on_behalf_of(…)` is how it reads
