@@ -57,8 +57,12 @@ from gateway.operations.line import LineWebhooks
 from gateway.operations.me import MyOperations
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
+from gateway.operations.reach import ReachOperations
 from gateway.operations.sessions import SessionOperations
+from gateway.operations.what_can import WhatCan
+from gateway.operations.who_can import WhoCan
 from gateway.pipeline import Pipeline
+from gateway.policy.in_force import RightsInForce
 from gateway.policy.installed import refuse_old_casbin
 from gateway.policy.states import TenantStates
 from gateway.ports import Clock
@@ -84,6 +88,7 @@ from gateway.ways_in import WaysIn, ways_in
 from gateway.web.api.for_admins import for_admins
 from gateway.web.api.for_connectors import for_connectors
 from gateway.web.api.for_people import for_people
+from gateway.web.api.for_reach import for_reach
 from gateway.web.api.openapi import openapi
 from gateway.web.app import starlette_app
 from gateway.web.line import line_route
@@ -297,7 +302,12 @@ def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str]
 
     catalogue = gateway.catalogue
     turns = ChannelTurns(gateway.pipeline, catalogue.sessions, catalogue.context)
-    endpoints = (*for_people(catalogue), *for_admins(catalogue), *for_connectors(catalogue, turns))
+    endpoints = (
+        *for_people(catalogue),
+        *for_admins(catalogue),
+        *for_reach(catalogue),
+        *for_connectors(catalogue, turns),
+    )
     app = starlette_app(
         endpoints,
         gateway.pipeline,
@@ -391,6 +401,12 @@ def _catalogue(
             stores.identities,
         ),
         policy=PolicyOperations(stores.policies, PublishingIsWeighed(stores.identities, held), clock),
+        reach=ReachOperations(
+            stores.identities,
+            conversations,
+            WhoCan(stores.identities),
+            WhatCan(stores.sessions, RightsInForce()),
+        ),
         audit=AuditOperations(stores.audit),
         connectors=ConnectorOperations(
             accounts, ChannelSessions(directory, stores.transcripts, clock), stores.identities

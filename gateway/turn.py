@@ -8,7 +8,19 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gateway.errors import NotFound, Unauthenticated
-from gateway.model import Action, Agent, AgentName, Context, Decision, Origin, Requester, Resource, TenantId
+from gateway.model import (
+    Action,
+    Agent,
+    AgentName,
+    Context,
+    Decision,
+    Origin,
+    Requester,
+    Resource,
+    Scope,
+    TenantId,
+    Verdict,
+)
 from gateway.policy.permit import Permit
 from gateway.policy.states import TenantState
 from gateway.policy.targets import MemoryTarget, SessionsTarget, SessionTarget, SingleTarget
@@ -47,6 +59,12 @@ class Authorize(Protocol):
 
     def answer(self, turn: Turn, asked: Requester, origin: Origin, action: Action, target: SingleTarget) -> Decision:
         """What `asked` would be answered from `origin`. Nothing runs by it; the record says of whom it speaks."""
+
+    def weigh(self, turn: Turn, asked: Requester, origin: Origin, action: Action, target: SingleTarget) -> Verdict:
+        """As `answer`, and noted nowhere: for lists of answers."""
+
+    def scope_of(self, turn: Turn, asked: Requester, action: Action) -> Scope:
+        """The sessions on which `asked` may do `action` from outside any; noted nowhere."""
 
     def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether the requester's roles on `agent` could ever allow `action` on any of `family`."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli import drafts, output
+from gateway.cli import drafts, output, reach
 from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, Cursor, Limit, TenantName, noun
 from gateway.cli.running import Desk, at_desk
@@ -31,6 +31,8 @@ def build() -> typer.Typer:
     commands.command("history")(history)
     commands.command("rollback")(rollback)
     commands.command("explain")(explain)
+    commands.command("who-can")(reach.who_can)
+    commands.command("what-can")(reach.what_can)
     return commands
 
 

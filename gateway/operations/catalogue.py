@@ -11,6 +11,7 @@ from gateway.operations.connectors import ConnectorOperations
 from gateway.operations.me import MyOperations
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
+from gateway.operations.reach import ReachOperations
 from gateway.operations.sessions import SessionOperations
 from gateway.tools.personal_instructions import PersonalInstructions
 from gateway.tools.registry import AnyOperation, Operation, Registry
@@ -28,6 +29,7 @@ class Catalogue:
     agents: AgentOperations
     people: PeopleOperations
     policy: PolicyOperations
+    reach: ReachOperations
     audit: AuditOperations
     connectors: ConnectorOperations
 

@@ -13,6 +13,7 @@ from gateway.errors import GatewayError, NotFound, ToolNotAllowed
 from gateway.keys import LONGEST_WORD, new_id
 from gateway.model import (
     ANY_AGENT,
+    OUTSIDE,
     Action,
     AgentName,
     Decision,
@@ -117,6 +118,15 @@ class AuthorizeStage:
         turn.trail.noted(decision.id, {"about": asked.profile.id})
         return decision
 
+    def weigh(self, turn: Turn, asked: Requester, origin: Origin, action: Action, target: SingleTarget) -> Verdict:
+        """As `answer`, and noted nowhere: for a list of answers, like the rows of a list."""
+        question = target.question(asked, origin, action)
+        return self._verdict(turn, asked, origin, target, question, asked.subjects_on(question.agent))
+
+    def scope_of(self, turn: Turn, asked: Requester, action: Action) -> Scope:
+        """The sessions on which `asked` may do `action` from outside any; noted nowhere, like `weigh`."""
+        return Scope(asked.profile.id, OUTSIDE, self._cells(turn, asked, OUTSIDE, action))
+
     def _decide_on(self, turn: Turn, action: Action, target: SingleTarget) -> Decision:
         requester, name, session = turn.requester, target.name, None
         if isinstance(target, SessionTarget):
@@ -135,7 +145,7 @@ class AuthorizeStage:
         )
         now = turn.at
         code = scope_violation(turn.requester, Resource.SESSION_SHARED) or elsewhere(turn.requester, turn.origin)
-        cells = frozenset[Cell]() if code else self._cells(turn, action, now)
+        cells = frozenset[Cell]() if code else self._cells(turn, turn.requester, turn.origin, action)
         verdict = Verdict(bool(cells), code or ("allowed" if cells else "no_matching_row"), None)
         subjects = turn.requester.subjects_on(ANY_AGENT)
         decision = self._note(turn, question, verdict, subjects, f"{target.name} ({len(cells)} cells)", now)
@@ -180,14 +190,14 @@ class AuthorizeStage:
             for resource in family
         )
 
-    def _cells(self, turn: Turn, action: Action, now: datetime) -> frozenset[Cell]:
+    def _cells(self, turn: Turn, requester: Requester, origin: Origin, action: Action) -> frozenset[Cell]:
         return frozenset(
             (agent, resource, relation, whose)
             for agent in turn.state.agents
             for resource, relation, whose in turn.state.snapshot.cells(
-                turn.requester.subjects_on(agent), agent, turn.origin.chat, action, now
+                requester.subjects_on(agent), agent, origin.chat, action, turn.at
             )
-            if is_in_reach(turn.origin.session, agent, relation, whose)
+            if is_in_reach(origin.session, agent, relation, whose)
         )
 
     def _note(

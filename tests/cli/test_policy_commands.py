@@ -167,3 +167,32 @@ def test_a_decision_is_explained_to_nobody_else(terminal: Terminal) -> None:
     assert (asked.code, asked.out, missing.code, missing.out) == (3, "", 3, "")
     allowed = terminal.run("sessions", "list", who="bob")
     assert allowed.code == 0
+
+
+def test_who_can_and_what_can_are_told_to_whoever_may_read_the_policy(terminal: Terminal) -> None:
+    """Issue of the admin: people by name, sessions by key; a wrong question is told what is wrong with it."""
+    session = terminal.run("sessions", "list", "--json", who="alice").json["items"][-1]["key"]
+
+    found = terminal.run("policy", "who-can", "history", "--session", session, "--json", who="erin")
+    printed = terminal.run("policy", "who-can", "history", "--session", session, who="erin")
+    reach = terminal.run("policy", "what-can", "alice", "--agent", "flight", who="erin")
+    nobody = terminal.run(
+        "policy", "who-can", "get", "--agent", "flight", "--resource", "memory/longterm", "--chat", "group", who="erin"
+    )
+
+    assert "alice" in {one["profile"]["name"] for one in found.json["items"]}
+    assert "alice" in printed.out
+    assert session in reach.out
+    assert "personal_instructions" not in reach.out
+    assert nobody.out == "Nobody.\n"
+    audrey = terminal.run("policy", "what-can", "audrey", who="erin").out
+    assert "No session is open to audrey for 'history'." in audrey
+    hers = terminal.run(
+        "policy", "who-can", "get", "--agent", "flight", "--resource", "memory/personal/daily", "--person", "alice",
+        "--json", who="erin",
+    )  # fmt: skip
+    assert [one["profile"]["name"] for one in hers.json["items"]] == ["alice"]
+    assert terminal.run("policy", "who-can", "history", who="erin").code == 2
+    assert terminal.run("policy", "what-can", "alice", who="alice").code == 3
+    for who in ("dana", "audrey"):
+        assert terminal.run("policy", "who-can", "history", "--session", session, who=who).code == 3

@@ -59,13 +59,14 @@ def place_everybody(connection: Connection) -> None:
         place(TenantId(tenant), ProfileId(profile), connection)
 
 
-def keys(tenant: TenantId, connection: Connection) -> list[str]:
+def there(tenant: TenantId, connection: Connection) -> list[PeopleClass]:
     """The classes that somebody is in: from one to the next in the index, however many people are between them."""
     smallest = select(func.min(people_classes.c.role_set)).where(people_classes.c.tenant == tenant)
     found = select(smallest.scalar_subquery().label("role_set")).cte("found", recursive=True)
     following = smallest.where(people_classes.c.role_set > found.c.role_set).scalar_subquery()
     found = found.union_all(select(following).where(found.c.role_set.is_not(None)))
-    return list(connection.scalars(select(found.c.role_set).where(found.c.role_set.is_not(None))))
+    keys = connection.scalars(select(found.c.role_set).where(found.c.role_set.is_not(None)))
+    return [_class(key, None) for key in keys]
 
 
 def counted(tenant: TenantId, connection: Connection) -> list[PeopleClass]:
@@ -100,6 +101,6 @@ def _walk(tenant: TenantId, key: str, after: str, limit: int) -> Select[Any]:
     )
 
 
-def _class(key: str, count: int) -> PeopleClass:
+def _class(key: str, count: int | None) -> PeopleClass:
     kind, held = roles_in(key)
     return PeopleClass(key=key, kind=kind, roles=held, people=count)

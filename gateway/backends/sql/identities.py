@@ -55,13 +55,9 @@ class SqlIdentities(SqlAccessTokens):
         """Those of these profiles that are there, merged and disabled ones too, ordered by id."""
         return await self._database.read(partial(people.some, tenant, sorted(ids)))
 
-    async def classes(self, tenant: TenantId) -> Sequence[PeopleClass]:
+    async def classes(self, tenant: TenantId, *, counted: bool = True) -> Sequence[PeopleClass]:
         """Everybody active, by kind and roles."""
-        return await self._database.read(partial(classes.counted, tenant))
-
-    async def class_keys(self, tenant: TenantId) -> Sequence[str]:
-        """The keys of the classes that somebody is in."""
-        return await self._database.read(partial(classes.keys, tenant))
+        return await self._database.read(partial(classes.counted if counted else classes.there, tenant))
 
     async def of_classes(
         self, tenant: TenantId, keys: Sequence[str], *, after: ProfileId | None, limit: int

@@ -76,7 +76,7 @@ class Incoming:
     def query(self, model: type[QueryT]) -> QueryT:
         """The query string. Raises Invalid with every fault, a name given twice among them."""
         if not self._scope["query_string"]:
-            return model()
+            return model() if model is NoQuery else parse(model, {})
         given = QueryParams(self._scope["query_string"])
         items = given.multi_items()
         if len(items) != len(given):

@@ -1,0 +1,86 @@
+"""Turns a person into what they may do: by agent and kind of thing, and the sessions that they may do something to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gateway.model import OUTSIDE, Action, AgentName, Chat, Profile, Relation, Resource, Session, Whose
+from gateway.model import SessionFacts as Facts
+from gateway.operations.somebody import as_requester
+from gateway.policy.comparison import POSSIBLE
+from gateway.policy.in_force import RightsInForce
+from gateway.policy.relations import readable_after, whose_of
+from gateway.policy.rights import facts_in
+from gateway.policy.targets import SessionTarget
+from gateway.ports import Page, SessionFilter, Sessions
+from gateway.turn import Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ability:
+    """The actions that somebody has on one kind of thing of an agent, as it stands to them, from one kind of chat."""
+
+    agent: AgentName
+    resource: Resource
+    relation: Relation
+    whose: Whose
+    chat: Chat
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reachable:
+    """A session, whose it is to them, and the row that allows it."""
+
+    session: Session
+    whose: Whose
+    rule: str | None
+    reads_after: int
+
+
+class WhatCan:
+    """Answers for a stored profile."""
+
+    def __init__(self, sessions: Sessions, rights: RightsInForce) -> None:
+        self._sessions = sessions
+        self._rights = rights
+
+    async def abilities(self, turn: Turn, profile: Profile, agent: AgentName | None) -> list[Ability]:
+        """All that the rows allow them, invariants taken off. Empty for a profile that is not active."""
+        if profile.disabled or profile.merged_into is not None:
+            return []
+        rights = await self._rights.of(turn.state, turn.at)
+        found: list[Ability] = []
+        for place in sorted(turn.state.agents) if agent is None else [agent]:
+            found.extend(_grouped(place, rights.of(profile.subjects_on(place), place) & POSSIBLE))
+        return found
+
+    async def sessions(
+        self, turn: Turn, profile: Profile, action: Action, agent: AgentName | None, *, limit: int, cursor: str | None
+    ) -> Page[Reachable]:
+        """The sessions on which they may do `action` from outside any, newest first. Raises Invalid for no cursor."""
+        if profile.disabled or profile.merged_into is not None:
+            return Page((), None)
+        scope = turn.authorize.scope_of(turn, as_requester(turn, profile), action)
+        page = await self._sessions.list(turn.tenant, scope, SessionFilter(agent=agent), limit=limit, cursor=cursor)
+        taking_part = await self._sessions.participants(turn.tenant, {one.root for one in page.items})
+        facts = [Facts(session=one, participants=tuple(taking_part.get(one.root, ()))) for one in page.items]
+        return Page(tuple(self._reachable(turn, profile, action, one) for one in facts), page.next_cursor)
+
+    def _reachable(self, turn: Turn, profile: Profile, action: Action, facts: Facts) -> Reachable:
+        verdict = turn.authorize.weigh(turn, as_requester(turn, profile), OUTSIDE, action, SessionTarget(facts))
+        return Reachable(
+            session=facts.session,
+            whose=whose_of(facts, profile.id),
+            rule=verdict.rule,
+            reads_after=readable_after(facts, profile.id),
+        )
+
+
+def _grouped(agent: AgentName, facts: int) -> Iterator[Ability]:
+    grouped: dict[tuple[Resource, Relation, Whose, Chat], list[Action]] = {}
+    for fact in facts_in(facts):
+        grouped.setdefault((fact.resource, fact.relation, fact.whose, fact.chat), []).append(fact.action)
+    for (resource, relation, whose, chat), actions in grouped.items():
+        yield Ability(agent=agent, resource=resource, relation=relation, whose=whose, chat=chat, actions=tuple(actions))
