@@ -29,6 +29,7 @@ from gateway.backends.sql.checkpoints import audit_key
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.notes import SqlNotes
+from gateway.backends.sql.notices import SqlNotices
 from gateway.backends.sql.policies import SqlPolicies
 from gateway.backends.sql.sessions import SqlSessions
 from gateway.backends.sql.sign_ins import SqlSignIns
@@ -67,7 +68,10 @@ from gateway.policy.installed import refuse_old_casbin
 from gateway.policy.states import TenantStates
 from gateway.ports import Clock
 from gateway.raising.identities import HeldIdentities
+from gateway.raising.people import PeopleAreWeighed
 from gateway.raising.publishing import PublishingIsWeighed
+from gateway.raising.rows_in_force import RowsInForce
+from gateway.raising.sessions import SessionsAreWeighed
 from gateway.sessions.channels import ChannelSessions
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.directory import SessionDirectory
@@ -120,6 +124,7 @@ class Stores:
         self.notes = SqlNotes(self.database)
         self.tainted_turns = SqlTaintedTurns(self.database)
         self.sign_ins = SqlSignIns(self.database)
+        self.notices = SqlNotices(self.database)
         self.channel_events = SqlChannelEvents(self.database)
 
 
@@ -229,7 +234,14 @@ def compose(
     own_sign_ins = OwnSignIns(stores.sign_ins, ways.seen, clock, idle=timedelta(minutes=settings.login.idle_minutes))
     accounts = channels_in(settings, None)
     taints = Taints(stores.tainted_turns, clock)
-    catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins, accounts, taints)
+    states = TenantStates(
+        policies=stores.policies,
+        agents=stores.agents,
+        identities=stores.identities,
+        epoch_of=epochs.current,
+        clock=clock,
+    )
+    catalogue = _catalogue(stores, directory, folders, clock, ways, own_sign_ins, accounts, taints, states)
     metrics = Metrics(dict.fromkeys(operation.name for operation in catalogue.all()))
     buffer = AuditBuffer(
         stores.audit,
@@ -261,6 +273,7 @@ def compose(
         profiles,
         taints,
         metrics,
+        states,
     )
     return Gateway(
         settings=settings,
@@ -374,6 +387,7 @@ def _catalogue(
     own_sign_ins: OwnSignIns,
     accounts: ChannelAccounts,
     taints: Taints,
+    states: TenantStates,
 ) -> Catalogue:
     conversations = Conversations(directory, stores.transcripts, stores.identities, clock)
     instructions = PersonalInstructions(folders)
@@ -384,19 +398,21 @@ def _catalogue(
             instructions.tool(),
         ]
     )
-    tokens = AccessTokens(stores.identities, clock)
     owners = Owners(stores.identities)
     held = HeldIdentities(stores.identities, stores.sign_ins, clock)
+    rows = RowsInForce(states.current)
+    weighing = PeopleAreWeighed(stores.identities, stores.sessions, held, rows, clock)
+    tokens = AccessTokens(stores.identities, weighing, clock)
     return Catalogue(
         tools=tools,
         context=context_operation(conversations, ways.turn_tokens, taints),
         instructions=instructions,
-        sessions=SessionOperations(conversations),
-        me=MyOperations(tokens, own_sign_ins, tools),
+        sessions=SessionOperations(conversations, SessionsAreWeighed(stores.sessions, held, rows, clock)),
+        me=MyOperations(tokens, own_sign_ins, stores.notices, tools),
         agents=AgentOperations(stores.agents, folders, clock),
         people=PeopleOperations(
-            People(stores.identities, owners, clock),
-            Merging(stores.identities, owners, clock),
+            People(stores.identities, owners, weighing, clock),
+            Merging(stores.identities, owners, weighing, clock),
             tokens,
             stores.identities,
         ),
@@ -425,15 +441,9 @@ def _pipeline(
     profiles: ProfileResolver,
     taints: Taints,
     metrics: Metrics,
+    states: TenantStates,
 ) -> Pipeline:
     authorize = AuthorizeStage(metrics.decision)
-    states = TenantStates(
-        policies=stores.policies,
-        agents=stores.agents,
-        identities=stores.identities,
-        epoch_of=epochs.current,
-        clock=clock,
-    )
     return Pipeline(
         authenticate=authenticate,
         resolve_profile=ResolveProfile(

@@ -1,7 +1,8 @@
 """What the stages need from below, as Protocols; `backends/` fulfils them and `app.py` hands them over.
 
 Every method that changes who may do what (roles, links, revocations, policy) raises the tenant's epoch in the same
-transaction. All of them raise `Unavailable` when the store beneath can't answer; none answers an outage with "empty".
+transaction. What people are told of a change (`told`) is written with it. All of them raise `Unavailable` when the
+store beneath can't answer; none answers an outage with "empty".
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gateway.model import (
     Identity,
     Kind,
     Message,
+    Notice,
     Participant,
     Profile,
     ProfileId,
@@ -142,17 +144,28 @@ class Identities(Protocol):
         name: str | None,
         emails: Sequence[str] | None,
         disabled: bool | None,
+        told: Sequence[Notice] = (),
     ) -> Profile | None:
         """Changes what is not None; None where there is no such profile. Raises Conflict for a held email."""
 
-    async def set_roles(self, tenant: TenantId, profile: ProfileId, roles: Sequence[RoleAssignment]) -> Profile | None:
+    async def set_roles(
+        self, tenant: TenantId, profile: ProfileId, roles: Sequence[RoleAssignment], *, told: Sequence[Notice] = ()
+    ) -> Profile | None:
         """Replaces the roles given by hand."""
 
-    async def link(self, tenant: TenantId, identity: Identity, now: datetime, *, by: ProfileId | None = None) -> None:
+    async def link(
+        self,
+        tenant: TenantId,
+        identity: Identity,
+        now: datetime,
+        *,
+        by: ProfileId | None = None,
+        told: Sequence[Notice] = (),
+    ) -> None:
         """Links a principal, since `by` asked for it; linking it again to the same profile is a no-op. Raises Conflict
         if it is another's."""
 
-    async def unlink(self, tenant: TenantId, identity: Identity) -> bool:
+    async def unlink(self, tenant: TenantId, identity: Identity, *, told: Sequence[Notice] = ()) -> bool:
         """Whether this exact link was there and is gone."""
 
     async def identities(self, tenant: TenantId, profile: ProfileId) -> Sequence[Identity]:
@@ -165,7 +178,13 @@ class Identities(Protocol):
         """The unmerged profiles that hold one of these roles by hand, on whatever agent."""
 
     async def merge(
-        self, tenant: TenantId, retired: ProfileId, survivor: ProfileId, now: datetime
+        self,
+        tenant: TenantId,
+        retired: ProfileId,
+        survivor: ProfileId,
+        now: datetime,
+        *,
+        told: Sequence[Notice] = (),
     ) -> MergeReport | None:
         """One transaction: `retired` points to `survivor`, and so do those that pointed to it; identities, emails and
         sessions move; tokens are revoked, and sign-ins in browsers and roles end. The same merge again changes nothing
@@ -178,13 +197,15 @@ class Identities(Protocol):
     async def token_by_hash(self, digest: bytes) -> AccessToken | None:
         """The token stored under this hash, a revoked or expired one too."""
 
-    async def add_token(self, token: AccessToken, digest: bytes) -> None:
+    async def add_token(self, token: AccessToken, digest: bytes, *, told: Sequence[Notice] = ()) -> None:
         """Stores a new token under the hash of its secret."""
 
     async def tokens(self, tenant: TenantId, profile: ProfileId) -> Sequence[AccessToken]:
         """A profile's tokens, newest first, without those revoked."""
 
-    async def revoke_token(self, tenant: TenantId, profile: ProfileId, token: str, now: datetime) -> bool:
+    async def revoke_token(
+        self, tenant: TenantId, profile: ProfileId, token: str, now: datetime, *, told: Sequence[Notice] = ()
+    ) -> bool:
         """Whether this profile had such an unrevoked token; it is revoked now."""
 
     async def touch_tokens(self, used: Mapping[str, datetime]) -> None:
@@ -211,6 +232,16 @@ class SignIns(Protocol):
 
     async def touch(self, seen: Mapping[str, datetime]) -> None:
         """Writes when each sign-in was last seen; never moves one back. Does not raise the epoch."""
+
+
+class Notices(Protocol):
+    """What people are told of changes by somebody with more rights."""
+
+    async def of_profile(self, tenant: TenantId, profile: ProfileId) -> Sequence[Notice]:
+        """All that are kept for a person, newest first: the newest hundred, of a year."""
+
+    async def count(self, tenant: TenantId, profile: ProfileId) -> int:
+        """How many those are."""
 
 
 class Agents(Protocol):
@@ -274,6 +305,7 @@ class Sessions(Protocol):
         now: datetime,
         *,
         expected: SessionFacts | None,
+        told: Sequence[Notice] = (),
     ) -> SessionFacts | None:
         """Those who stay keep their joining; new ones join now; the rest leave. Raises Conflict without the owner."""
 
@@ -286,13 +318,27 @@ class Sessions(Protocol):
         now: datetime,
         *,
         expected: SessionFacts | None,
+        told: Sequence[Notice] = (),
     ) -> SessionFacts | None:
         """Both in one transaction, or neither. Raises Conflict as `set_participants`."""
 
     async def set_owner(
-        self, tenant: TenantId, root: SessionId, owner: ProfileId, now: datetime, *, expected: SessionFacts | None
+        self,
+        tenant: TenantId,
+        root: SessionId,
+        owner: ProfileId,
+        now: datetime,
+        *,
+        expected: SessionFacts | None,
+        told: Sequence[Notice] = (),
     ) -> SessionFacts | None:
         """Reassigns the whole tree; a new owner who did not take part joins now."""
+
+    async def takes_part(self, tenant: TenantId, profile: ProfileId) -> bool:
+        """Whether a profile owns a listed session or takes part in one."""
+
+    async def agents_of_tree(self, tenant: TenantId, root: SessionId) -> Sequence[AgentName]:
+        """The agents of a root and all that it spawned, each once."""
 
     async def join(self, tenant: TenantId, root: SessionId, person: ProfileId, now: datetime) -> SessionFacts | None:
         """One more who takes part; who does already keeps their joining. None where there is no such root."""
@@ -397,6 +443,7 @@ class Policies(Protocol):
         author: str,
         now: datetime,
         rolled_back_to: int | None = None,
+        told: Sequence[Notice] = (),
     ) -> tuple[PolicyVersion, int]:
         """A new version and the new epoch. Raises Conflict with `facts["version"]` where the base is not in force."""
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gateway.errors import NotFound, Unauthenticated
+from gateway.identity.outcome import Outcome
 from gateway.model import (
     Action,
     Agent,
@@ -24,7 +25,6 @@ from gateway.model import (
 from gateway.policy.permit import Permit
 from gateway.policy.states import TenantState
 from gateway.policy.targets import MemoryTarget, SessionsTarget, SessionTarget, SingleTarget
-from gateway.raising.outcome import Outcome
 
 SingleT = TypeVar("SingleT", bound=SingleTarget)
 

@@ -12,7 +12,8 @@ from gateway.cli.running import Desk
 from gateway.errors import ConfigurationFaults, Fault, PreconditionFailed
 from gateway.founding import DEMO, DEMO_AGENT, DEMO_PEOPLE
 from gateway.identity.credentials import Credentials
-from gateway.model import Requester, SessionFacts
+from gateway.model import SessionFacts
+from gateway.operations.me import Myself
 from gateway.operations.sessions import CreateBody, Listing, OnAgent
 from gateway.policy.shipped import shipped
 from gateway.ports import Page
@@ -102,8 +103,9 @@ async def _group(alice: Desk, bob: Desk) -> str:
     there: Page[SessionFacts] = await alice.ask(alice.catalogue.sessions.list, lambda: wanted)
     if there.items:
         return there.items[0].session.key
-    bobs: Requester = await bob.ask(bob.catalogue.me.show)
-    return await _open(alice, {"kind": "group", "participants": [bobs.profile.id], "title": _GROUP})
+    bobs: Myself = await bob.ask(bob.catalogue.me.show)
+    wanted_people = [bobs.requester.profile.id]
+    return await _open(alice, {"kind": "group", "participants": wanted_people, "title": _GROUP})
 
 
 async def _open(desk: Desk, wanted: dict[str, object]) -> str:

@@ -11,7 +11,7 @@ from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, Cursor, Limit, PersonReference, TenantName, noun
 from gateway.cli.references import person_id
 from gateway.cli.running import Desk, at_desk
-from gateway.operations.people import IdentityBody, Listing, MergeBody, OfPerson, PersonBody, RolesBody
+from gateway.operations.people_arguments import IdentityBody, Listing, MergeBody, OfPerson, PersonBody, RolesBody
 from gateway.tools.arguments import Arguments, parse
 from gateway.tools.registry import AnyOperation
 from gateway.web.api import shapes

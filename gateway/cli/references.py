@@ -9,7 +9,7 @@ from gateway.errors import Invalid, NotFound
 from gateway.identity.emails import fold
 from gateway.keys import is_profile_id
 from gateway.model import Profile
-from gateway.operations.people import Listing
+from gateway.operations.people_arguments import Listing
 from gateway.ports import Page
 
 _PAGE = 200

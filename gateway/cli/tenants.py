@@ -14,7 +14,7 @@ from gateway.cli.running import Desk, as_operator
 from gateway.identity.credentials import Credentials
 from gateway.identity.people import add_first_owner, check_first_owner
 from gateway.model import Tenant, TenantId
-from gateway.operations.people import NewToken, OfPerson, TokenBody
+from gateway.operations.people_arguments import NewToken, OfPerson, TokenBody
 from gateway.policy.shipped import shipped
 from gateway.tools.arguments import parse
 from gateway.web.api import shapes

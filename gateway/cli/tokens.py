@@ -13,7 +13,7 @@ from gateway.cli.references import person_id
 from gateway.cli.running import Desk, at_desk
 from gateway.errors import Invalid
 from gateway.operations.me import OfToken
-from gateway.operations.people import OfPerson, TokenBody
+from gateway.operations.people_arguments import OfPerson, TokenBody
 from gateway.tools.arguments import parse
 from gateway.web.api import shapes
 from gateway.web.api.shapes import TokenShape

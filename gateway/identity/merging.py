@@ -2,7 +2,7 @@
 
 A merge moves sign-ins and sessions. Whoever signed in as the retired profile is the survivor from then on, with the
 survivor's rights; whoever is the survivor reads what was the retired one's. So both sides can gain by it, and only an
-owner, or the operator of the machine, merges (`roles.check_may_merge`), as only they link a person's sign-in.
+owner, or the operator of the machine, merges (`roles.may_not_merge`), as only they link a person's sign-in.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gateway.errors import Conflict, Invalid, NotFound
+from gateway.identity.outcome import Outcome, Weighing
 from gateway.identity.owners import Owners
 from gateway.identity.reserved import OPERATOR_ISSUER
-from gateway.identity.roles import check_may_merge, is_owner
+from gateway.identity.roles import is_owner
 from gateway.model import Profile, ProfileId, Requester
 from gateway.ports import Clock, Identities, MergeReport
 
@@ -22,9 +23,10 @@ FoundT = TypeVar("FoundT")
 class Merging:
     """Merges in the actor's tenant. Every method raises Unavailable when the store is away."""
 
-    def __init__(self, identities: Identities, owners: Owners, clock: Clock) -> None:
+    def __init__(self, identities: Identities, owners: Owners, weighing: Weighing, clock: Clock) -> None:
         self._identities = identities
         self._owners = owners
+        self._weighing = weighing
         self._clock = clock
 
     async def merge(self, actor: Requester, retired: ProfileId, into: ProfileId) -> MergeReport:
@@ -34,16 +36,19 @@ class Merging:
         profile; Conflict for two that can't be one, and where the tenant would lose its last owner.
         """
         async with self._owners.one_at_a_time:
-            await self._check(actor, retired, into)
-            return _there(await self._identities.merge(actor.tenant, retired, into, self._clock.now()))
+            outcome = await self._check(actor, retired, into)
+            now = self._clock.now()
+            told = outcome.notices(actor, now, "merged", retired)
+            return _there(await self._identities.merge(actor.tenant, retired, into, now, told=told))
 
     async def preview(self, actor: Requester, retired: ProfileId, into: ProfileId) -> MergeReport:
         """What `merge` would move; nothing is changed. Raises what `merge` raises."""
         await self._check(actor, retired, into)
         return _there(await self._identities.preview_merge(actor.tenant, retired, into))
 
-    async def _check(self, actor: Requester, retired: ProfileId, into: ProfileId) -> None:
-        check_may_merge(actor)
+    async def _check(self, actor: Requester, retired: ProfileId, into: ProfileId) -> Outcome:
+        outcome = await self.weigh(actor, retired, into)
+        outcome.check()
         if retired == into:
             raise Invalid.of("into", "itself", "A profile can't be merged into itself. Name the one that is to stay.")
         going = _there(await self._identities.profile(actor.tenant, retired))
@@ -51,11 +56,16 @@ class Merging:
         if staying is None:
             raise Invalid.of("into", "unknown_person", "This names somebody who is not of your organisation.")
         if going.merged_into is not None:
-            return  # the store knows whether it is the same merge again
+            return outcome  # the store knows whether it is the same merge again
         for one in (going, staying):
             await self._check_is_no_operator(one)
         if not is_owner(staying):
             await self._owners.check_one_stays(going)
+        return outcome
+
+    async def weigh(self, actor: Requester, retired: ProfileId, into: ProfileId) -> Outcome:
+        """Whether the actor may merge these."""
+        return await self._weighing.merge(actor, retired, into)
 
     async def _check_is_no_operator(self, profile: Profile) -> None:
         known = await self._identities.identities(profile.tenant, profile.id)

@@ -5,20 +5,21 @@ Who may ask at all is the policy's decision (`admin/people`), made before these 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from gateway.errors import Conflict, Fault, Invalid, NotFound
 from gateway.identity import emails as addresses
+from gateway.identity.outcome import Outcome, Weighing
 from gateway.identity.owners import Owners
 from gateway.identity.reserved import is_reserved
 from gateway.identity.roles import (
     OWNERSHIP,
     PERSON,
     SERVICE,
-    check_may_assign,
-    check_may_change,
-    check_may_speak_as,
+    is_owner,
     role_faults,
+    role_name,
 )
 from gateway.keys import CHANNEL_ISSUERS, LONGEST_PEER, channel_issuer, is_account, is_channel, is_peer, new_id
 from gateway.model import Identity, Profile, ProfileId, Requester, RoleAssignment, TenantId
@@ -27,14 +28,16 @@ from gateway.ports import Clock, Identities
 _LONGEST_NAME = 200
 _LONGEST_ID = 255
 _MOST_EMAILS = 20
+_LONGEST_NOTICE = 300
 
 
 class People:
     """Changes to the people of the actor's tenant. Every method raises Unavailable when the store is away."""
 
-    def __init__(self, identities: Identities, owners: Owners, clock: Clock) -> None:
+    def __init__(self, identities: Identities, owners: Owners, weighing: Weighing, clock: Clock) -> None:
         self._identities = identities
         self._owners = owners
+        self._weighing = weighing
         self._clock = clock
 
     async def add(
@@ -52,7 +55,7 @@ class People:
         another profile holds.
         """
         _refuse([*_name_faults(name), *_email_faults(emails), *role_faults(roles), *_kind_faults(kind)])
-        check_may_assign(actor, None, roles)
+        (await self.weigh_newcomer(actor, kind, roles)).check()
         profile = _new_profile(actor.tenant, self._clock, name=name, emails=emails, roles=roles, kind=kind)
         await self._identities.add_profile(profile)
         return profile
@@ -75,17 +78,38 @@ class People:
         _refuse([*_name_faults(name), *_email_faults(emails)])
         async with self._owners.one_at_a_time:
             target = await self._target(actor, profile)
-            only_own_name = target.id == actor.profile.id and emails is None and disabled is None
-            if not only_own_name:
-                check_may_change(actor, target)
-            if emails is not None:  # an issuer whose emails are trusted, now or later, signs their holder in
-                check_may_speak_as(actor, target, "An email")
+            outcome = await self.weigh_change(actor, target, emails=emails, disabled=disabled)
+            outcome.check()
             if disabled:
                 await self._owners.check_one_stays(target)
+            fields = {"name": name, "emails": emails, "disabled": disabled}
+            what = ", ".join(field for field, value in fields.items() if value is not None)
             changed = await self._identities.change_profile(
-                actor.tenant, target.id, name=_tidied(name), emails=_folded(emails), disabled=disabled
+                actor.tenant,
+                target.id,
+                name=_tidied(name),
+                emails=_folded(emails),
+                disabled=disabled,
+                told=outcome.notices(actor, self._clock.now(), "profile", what),
             )
         return _there(changed)
+
+    async def weigh_newcomer(self, actor: Requester, kind: str, roles: Sequence[RoleAssignment]) -> Outcome:
+        """Whether the actor may add somebody who holds these."""
+        somebody = _new_profile(actor.tenant, self._clock, name="", emails=(), roles=roles, kind=kind)
+        return await self._weighing.assign(actor, None, somebody)
+
+    async def weigh_change(
+        self, actor: Requester, target: Profile, *, emails: Sequence[str] | None, disabled: bool | None
+    ) -> Outcome:
+        """Whether the actor may change these of somebody; a name is free to whoever it is."""
+        if target.id == actor.profile.id and emails is None and disabled is None:
+            return Outcome(owner=is_owner(actor.profile))
+        if emails is not None:  # an issuer whose emails are trusted, now or later, signs their holder in
+            return await self._weighing.speak_as(actor, target, "An email")
+        if disabled is False:
+            return await self._weighing.switch_on(actor, target)
+        return await self._weighing.change(actor, target)
 
     async def set_roles(self, actor: Requester, profile: ProfileId, roles: Sequence[RoleAssignment]) -> Profile:
         """The profile with exactly these roles.
@@ -96,12 +120,26 @@ class People:
         _refuse(role_faults(roles))
         async with self._owners.one_at_a_time:
             target = await self._target(actor, profile)
-            check_may_assign(actor, target, roles)
-            check_may_change(actor, target)
+            outcome = await self.weigh_roles(actor, target, roles)
+            outcome.check()
             if OWNERSHIP not in roles:
                 await self._owners.check_one_stays(target)
-            changed = await self._identities.set_roles(actor.tenant, target.id, tuple(dict.fromkeys(roles)))
+            wanted = tuple(dict.fromkeys(roles))
+            told = outcome.notices(actor, self._clock.now(), "roles", _few_words(map(role_name, wanted)))
+            changed = await self._identities.set_roles(actor.tenant, target.id, wanted, told=told)
         return _there(changed)
+
+    async def weigh_roles(self, actor: Requester, target: Profile, roles: Sequence[RoleAssignment]) -> Outcome:
+        """Whether the actor may turn the roles of somebody into these."""
+        return await self._weighing.assign(actor, target, replace(target, roles=tuple(dict.fromkeys(roles))))
+
+    async def weigh_link(self, actor: Requester, target: Profile) -> Outcome:
+        """Whether the actor may link a sign-in to somebody."""
+        return await self._weighing.speak_as(actor, target, "A linked sign-in")
+
+    async def weigh_unlink(self, actor: Requester, target: Profile) -> Outcome:
+        """Whether the actor may take one away."""
+        return await self._weighing.change(actor, target)
 
     async def link(self, actor: Requester, profile: ProfileId, *, issuer: str, subject: str) -> Identity:
         """The identity, linked to the profile; linking it again changes nothing.
@@ -121,17 +159,22 @@ class People:
 
     async def _link(self, actor: Requester, profile: ProfileId, issuer: str, subject: str) -> Identity:
         target = await self._target(actor, profile)
-        check_may_speak_as(actor, target, "A linked sign-in")
+        outcome = await self.weigh_link(actor, target)
+        outcome.check()
         identity = Identity(issuer=issuer, subject=subject, profile=target.id)
-        await self._identities.link(actor.tenant, identity, self._clock.now(), by=actor.profile.id)
+        now = self._clock.now()
+        told = outcome.notices(actor, now, "linked", _called(identity))
+        await self._identities.link(actor.tenant, identity, now, by=actor.profile.id, told=told)
         return identity
 
     async def unlink(self, actor: Requester, profile: ProfileId, *, issuer: str, subject: str) -> None:
         """Takes exactly this identity from the profile. Raises NotFound, also for a link that is not there."""
         target = await self._target(actor, profile)
-        check_may_change(actor, target)
+        outcome = await self.weigh_unlink(actor, target)
+        outcome.check()
         identity = Identity(issuer=issuer, subject=subject, profile=target.id)
-        if not await self._identities.unlink(actor.tenant, identity):
+        told = outcome.notices(actor, self._clock.now(), "unlinked", _called(identity))
+        if not await self._identities.unlink(actor.tenant, identity, told=told):
             raise NotFound
 
     async def _target(self, actor: Requester, profile: ProfileId) -> Profile:
@@ -173,6 +216,14 @@ def _new_profile(
         roles=tuple(dict.fromkeys(roles)),
         created_at=now,
     )
+
+
+def _called(identity: Identity) -> str:
+    return _few_words([f"{identity.subject} of {identity.issuer}"])
+
+
+def _few_words(words: Iterable[str]) -> str:
+    return ", ".join(words)[:_LONGEST_NOTICE]
 
 
 def _there(profile: Profile | None) -> Profile:

@@ -2,7 +2,7 @@
 
 This is the part of the rule that needs no decisions: nobody but an owner changes their own roles, only an owner gives
 or takes `admin` and `owner`, and only an owner changes a person who holds one of them. An admin gives no role that they
-don't hold, `member` and `guest` aside, and opens no way to sign in as somebody.
+don't hold, `member` and `guest` aside. The other part compares decisions (`raising/people.py`).
 
 A role from a claim lasts as long as the credential that carries it. Whoever has it may use it, but it counts for
 nothing here: neither does it make an owner, nor can it be given on by hand to somebody who would keep it.
@@ -14,7 +14,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from gateway.errors import Fault, ToolNotAllowed
+from gateway.errors import Fault
+from gateway.identity.outcome import Reason
 from gateway.keys import is_name
 from gateway.model import ANY_AGENT, AgentName, Profile, Requester, RoleAssignment
 
@@ -62,6 +63,11 @@ def role_of(text: str) -> RoleAssignment:
     return RoleAssignment(role=role, agent=AgentName(agent) if at else ANY_AGENT)
 
 
+def role_name(held: RoleAssignment) -> str:
+    """A role as it is written on the command line: `member`, `supervisor@flight`."""
+    return held.role if held.agent == ANY_AGENT else f"{held.role}@{held.agent}"
+
+
 def role_faults(roles: Collection[RoleAssignment]) -> list[Fault]:
     """Every assignment that is not spelled like a role on an agent, or on `*`."""
     if len(roles) > _MOST_ROLES:
@@ -92,55 +98,42 @@ def mapping_faults(groups: Mapping[str, Collection[RoleAssignment]]) -> Iterator
             yield Fault(field=f"roles.{group}", rule="by_hand", message=message)
 
 
-def check_may_change(actor: Requester, target: Profile) -> None:
-    """Raises ToolNotAllowed where `target` holds more than `actor` may touch."""
-    if is_owner(actor.profile):
-        return
+# What follows is for whoever is no owner; an owner can. `raising/people.py` asks, and compares the decisions besides.
+
+
+def may_not_change(target: Profile) -> Reason | None:
+    """Why nobody but an owner changes `target`."""
     if any(held.role in RAISED for held in target.roles):
-        raise ToolNotAllowed("Only an owner may change somebody who is an admin or an owner.")
+        return Reason(detail="Only an owner may change somebody who is an admin or an owner.")
+    return None
 
 
-def check_may_assign(actor: Requester, target: Profile | None, roles: Collection[RoleAssignment]) -> None:
-    """Raises ToolNotAllowed where `actor` may not turn the roles of `target` (None: a new person) into `roles`."""
-    if is_owner(actor.profile):
-        return
+def may_not_assign(actor: Requester, target: Profile | None, roles: Collection[RoleAssignment]) -> Reason | None:
+    """Why `actor` may not turn the roles of `target` (None: a new person) into `roles`."""
     if target is not None and target.id == actor.profile.id:
-        raise ToolNotAllowed("Only an owner may change their own roles. Ask an owner.")
+        return Reason(detail="Only an owner may change their own roles. Ask an owner.")
     held = set() if target is None else set(target.roles)
     changed = held ^ set(roles)
     if any(one.role in RAISED for one in changed):
-        raise ToolNotAllowed("Only an owner may give or take the roles admin and owner.")
-    beyond = sorted({one.role for one in changed if one.role not in HARMLESS and not _holds(actor.profile, one)})
+        return Reason(detail="Only an owner may give or take the roles admin and owner.")
+    beyond = sorted({one.role for one in changed if one.role not in HARMLESS and not holds(actor.profile, one)})
     if beyond:
         # Whoever gives it to a friend or to a service of their own would read through them.
-        raise ToolNotAllowed(f"You don't hold {', '.join(beyond)} yourself there, so an owner can give or take it.")
+        return Reason(detail=f"You don't hold {', '.join(beyond)} yourself there, so an owner can give or take it.")
+    return None
 
 
-def check_may_speak_as(actor: Requester, target: Profile, what: str) -> None:
-    """Raises ToolNotAllowed where `what` would let `actor` in as somebody who may do what `actor` may not.
-
-    A person is let in by an owner alone. A service may be let in by an admin who holds all its roles.
-    """
-    check_may_change(actor, target)
-    if is_owner(actor.profile):
-        return
-    if target.kind != SERVICE:
-        raise ToolNotAllowed(f"{what} is a way to sign in as its person, so an owner can do that.")
-    if not all(_holds(actor.profile, one) for one in target.roles):
-        raise ToolNotAllowed(f"{what} is a way in as a service that may do what you may not, so an owner can do that.")
-
-
-def check_may_merge(actor: Requester) -> None:
-    """Raises ToolNotAllowed unless `actor` is an owner.
+def may_not_merge() -> Reason:
+    """Why nobody but an owner merges.
 
     Both sides of a merge could gain: who signed in as the retired profile gets the survivor's rights, and the survivor
     gets its sessions. An admin may do neither by a link, and so not by a merge.
     """
-    if not is_owner(actor.profile):
-        raise ToolNotAllowed("A merge joins the sign-ins and sessions of two people, so an owner can do that.")
+    return Reason(detail="A merge joins the sign-ins and sessions of two people, so an owner can do that.")
 
 
-def _holds(profile: Profile, role: RoleAssignment) -> bool:
+def holds(profile: Profile, role: RoleAssignment) -> bool:
+    """Whether the role was given to them by hand, there or everywhere."""
     return _includes(by_hand(profile), role)
 
 

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 
 from gateway.errors import Conflict, Fault, Invalid, NotFound, ToolNotAllowed
 from gateway.identity.access_tokens import mint
+from gateway.identity.outcome import Outcome, Reason, Weighing
 from gateway.identity.reserved import OPERATOR_ISSUER
-from gateway.identity.roles import SERVICE, check_may_change, check_may_speak_as
+from gateway.identity.roles import SERVICE, is_owner
 from gateway.identity.scopes import AREAS, reaches
 from gateway.identity.turn_tokens import MAKES_NOTHING
 from gateway.keys import new_id
@@ -24,8 +25,9 @@ _MOST_TOKENS = 100  # of one profile; those that have ended by themselves count 
 class AccessTokens:
     """The access tokens of a tenant's people. Every method raises Unavailable when the store is away."""
 
-    def __init__(self, identities: Identities, clock: Clock) -> None:
+    def __init__(self, identities: Identities, weighing: Weighing, clock: Clock) -> None:
         self._identities = identities
+        self._weighing = weighing
         self._clock = clock
         # Two that are asked for at once must not both be the last one.
         self._one_at_a_time = asyncio.Lock()
@@ -55,50 +57,57 @@ class AccessTokens:
         if faults:
             raise Invalid(faults)
         target = await self._target(actor, profile)
-        _check_may_speak_for(actor, target)
+        if target.merged_into is not None or target.disabled:
+            raise Conflict("This profile is not active, so it can have no new token.")
+        outcome = await self.weigh_token(actor, target)
+        outcome.check()
         secret, digest = mint()
         now = self._clock.now()
         token = _new_token(actor, target, now, name, wanted, _end(actor, now, expires_in_days))
         async with self._one_at_a_time:
             if len(await self._identities.tokens(target.tenant, target.id)) >= _MOST_TOKENS:
                 raise Conflict(f"This profile has {_MOST_TOKENS} access tokens. Revoke one that is not used any more.")
-            await self._identities.add_token(token, digest)
+            told = outcome.notices(actor, now, "token", token.name)
+            await self._identities.add_token(token, digest, told=told)
         return secret, token
 
     async def list(self, actor: Requester, profile: ProfileId) -> Sequence[AccessToken]:
         """The profile's tokens, newest first. Raises NotFound; ToolNotAllowed for somebody with more rights."""
         target = await self._target(actor, profile)
-        _check_may_manage(actor, target)
+        (await self.weigh_revoking(actor, target)).check()
         return await self._identities.tokens(actor.tenant, target.id)
 
     async def revoke(self, actor: Requester, profile: ProfileId, token: str) -> None:
         """Ends a token at once. Raises NotFound, also for one already revoked; ToolNotAllowed as `list`."""
         target = await self._target(actor, profile)
-        _check_may_manage(actor, target)
-        if not await self._identities.revoke_token(actor.tenant, target.id, token, self._clock.now()):
+        outcome = await self.weigh_revoking(actor, target)
+        outcome.check()
+        now = self._clock.now()
+        told = outcome.notices(actor, now, "token_ended", token[:_LONGEST_NAME])
+        if not await self._identities.revoke_token(actor.tenant, target.id, token, now, told=told):
             raise NotFound
+
+    async def weigh_token(self, actor: Requester, target: Profile) -> Outcome:
+        """Whether the actor may make a token for somebody. It speaks for its profile, so making one for another person
+        would be reading as them: the operator of the machine alone does that, and no owner."""
+        if target.id == actor.profile.id:
+            return Outcome(owner=is_owner(actor.profile))
+        if target.kind != SERVICE and actor.principal.issuer != OPERATOR_ISSUER:
+            nobody = Reason(detail="A token speaks for its person, so everybody makes their own.")
+            return Outcome(owner=False, reasons=(nobody,))
+        return await self._weighing.speak_as(actor, target, "A token")
+
+    async def weigh_revoking(self, actor: Requester, target: Profile) -> Outcome:
+        """Whether the actor may see and end somebody's tokens; their own they may."""
+        if target.id == actor.profile.id:
+            return Outcome(owner=is_owner(actor.profile))
+        return await self._weighing.change(actor, target)
 
     async def _target(self, actor: Requester, profile: ProfileId) -> Profile:
         target = await self._identities.profile(actor.tenant, profile)
         if target is None:
             raise NotFound
         return target
-
-
-def _check_may_speak_for(actor: Requester, target: Profile) -> None:
-    """A token speaks for its profile, so making one for another person would be reading as them."""
-    if target.merged_into is not None or target.disabled:
-        raise Conflict("This profile is not active, so it can have no new token.")
-    if target.id == actor.profile.id or actor.principal.issuer == OPERATOR_ISSUER:
-        return
-    if target.kind != SERVICE:
-        raise ToolNotAllowed("A token speaks for its person, so everybody makes their own.")
-    check_may_speak_as(actor, target, "A token")
-
-
-def _check_may_manage(actor: Requester, target: Profile) -> None:
-    if target.id != actor.profile.id:
-        check_may_change(actor, target)
 
 
 def _end(actor: Requester, now: datetime, days: int) -> datetime:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gateway.model import ANY_AGENT, Resource, RoleAssignment, Whose
+from gateway.identity.roles import role_name
+from gateway.model import Resource, RoleAssignment, Whose
 from gateway.policy.relations import origin_of, whose_of
 from gateway.policy.targets import FunctionTarget, MissingTarget, SessionTarget
 from gateway.sessions.conversations import Conversations
@@ -42,5 +43,5 @@ def few(values: Iterable[str]) -> list[str]:
 
 
 def role_names(held: Iterable[RoleAssignment]) -> list[str]:
-    """Roles as they are written on the command line: `member`, `supervisor@flight`."""
-    return few(one.role if one.agent == ANY_AGENT else f"{one.role}@{one.agent}" for one in held)
+    """Roles as they are written on the command line."""
+    return few(map(role_name, held))

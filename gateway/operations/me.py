@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 
 from gateway.identity.sign_ins import OwnSignIns
 from gateway.identity.tokens import AccessTokens
-from gateway.model import ANY_AGENT, AccessToken, Action, Agent, Requester, Resource, SignIn
+from gateway.model import ANY_AGENT, AccessToken, Action, Agent, Notice, Requester, Resource, SignIn
 from gateway.operations.found import function
-from gateway.operations.people import NewToken, TokenBody, make_token, token_details
+from gateway.operations.people import make_token
+from gateway.operations.people_arguments import NewToken, TokenBody
+from gateway.operations.people_details import token_details
 from gateway.policy.permit import Permit
 from gateway.policy.targets import FunctionTarget
-from gateway.ports import Page
+from gateway.ports import Notices, Page
 from gateway.tools.registry import AnyOperation, Operation, Registry, Tool
 from gateway.turn import Turn
 
@@ -40,12 +42,21 @@ class MySignIn:
     current: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Myself:
+    """Who I am, and how many notices are kept for me."""
+
+    requester: Requester
+    notices: int
+
+
 class MyOperations:
     """Builds the operations on oneself."""
 
-    def __init__(self, tokens: AccessTokens, sign_ins: OwnSignIns, tools: Registry) -> None:
+    def __init__(self, tokens: AccessTokens, sign_ins: OwnSignIns, notices: Notices, tools: Registry) -> None:
         self._tokens = tokens
         self._sign_ins = sign_ins
+        self._notices = notices
         self._registry = tools
         self.show: AnyOperation = Operation(
             name="me.show",
@@ -53,7 +64,15 @@ class MyOperations:
             action=Action.READ,
             family=FAMILY,
             find=_find_read,
-            run=_run_show,
+            run=self._run_show,
+        )
+        self.notices: AnyOperation = Operation(
+            name="me.notices",
+            summary="Lists what owners changed of your rights and sign-ins, newest first.",
+            action=Action.READ,
+            family=FAMILY,
+            find=_find_read,
+            run=self._run_notices,
         )
         self.agents: AnyOperation = Operation(
             name="agents.mine",
@@ -120,6 +139,14 @@ class MyOperations:
             raises_epoch=True,
         )
 
+    async def _run_show(self, permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> Myself:
+        requester = permit.requester
+        return Myself(requester, await self._notices.count(requester.tenant, requester.profile.id))
+
+    async def _run_notices(self, permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> Page[Notice]:
+        requester = permit.requester
+        return Page(tuple(await self._notices.of_profile(requester.tenant, requester.profile.id)), None)
+
     async def _run_tools(self, _permit: Permit[FunctionTarget], turn: Turn, _arguments: None) -> Page[Tool]:
         return Page(tuple(tool for tool in self._registry.all() if _may_ever(turn, tool)), None)
 
@@ -163,10 +190,6 @@ def _of_oneself(turn: Turn, action: Action, name: str | None) -> FunctionTarget:
     places = (ANY_AGENT, *sorted(turn.state.agents))
     may = (agent for agent in places if turn.authorize.could_ever(turn, agent, action, FAMILY))
     return replace(function(turn, Resource.GATEWAY, name), agent=next(may, ANY_AGENT))
-
-
-async def _run_show(permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> Requester:
-    return permit.requester
 
 
 async def _run_agents(_permit: Permit[FunctionTarget], turn: Turn, _arguments: None) -> Page[Agent]:

@@ -117,6 +117,8 @@ class PolicyOperations:
 
     async def _find_rollback(self, turn: Turn, arguments: OfVersion) -> PolicyTarget:
         """Named for the version that it goes back to."""
+        if not _may_read(turn):
+            return _target(turn, arguments.version, None)
         earlier = await self._policies.version(turn.tenant, arguments.version)
         current = await self._policies.current(turn.tenant)
         if earlier is None or current is None:
@@ -128,7 +130,7 @@ class PolicyOperations:
         snapshot = turn.state.snapshot
         if snapshot.version == base_version:
             return await asyncio.to_thread(draft, base_version, snapshot.document, after)
-        base = await self._policies.version(turn.tenant, base_version)
+        base = await self._policies.version(turn.tenant, base_version) if _may_read(turn) else None
         if base is None:
             return None
         before = await asyncio.to_thread(parse, base.text)
@@ -175,14 +177,16 @@ class PolicyOperations:
             raise overtaken(current.version.version)
         await asyncio.to_thread(_check, wanted.after)
         outcome.check()
+        now = self._clock.now()
         version, epoch = await self._policies.publish(
             permit.requester.tenant,
             wanted.after.text,
             base_version=wanted.base_version,
             comment=comment,
             author=_author(permit.requester),
-            now=self._clock.now(),
+            now=now,
             rolled_back_to=rolled_back_to,
+            told=outcome.notices(permit.requester, now, "policy", f"version {wanted.base_version + 1}"),
         )
         return InForce(version, epoch)
 
@@ -202,6 +206,13 @@ def _check(document: Document) -> None:
 
 async def _find(turn: Turn, _arguments: Versions | None) -> FunctionTarget:
     return function(turn, Resource.ADMIN_POLICY)
+
+
+def _may_read(turn: Turn) -> bool:
+    """Whether a version may be read from the store to see what is different: by who reads the policy, or publishes it
+    for every agent. What is in force is at hand."""
+    everywhere = function(turn, Resource.ADMIN_POLICY)
+    return any(turn.permit(action, everywhere) is not None for action in (Action.READ, Action.PUBLISH))
 
 
 def _target(turn: Turn, version: int, wanted: Draft | None) -> PolicyTarget:

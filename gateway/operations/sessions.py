@@ -9,11 +9,12 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 from pydantic import Field, model_validator
 
 from gateway.errors import Invalid
-from gateway.model import Action, AgentName, Kind, Message, ProfileId, Relation, SessionFacts
+from gateway.model import Action, AgentName, Kind, Message, Notice, ProfileId, Relation, SessionFacts
 from gateway.operations import found
 from gateway.policy.permit import Permit
 from gateway.policy.targets import MissingTarget, NewSessionTarget, SessionsTarget, SessionTarget
 from gateway.ports import Page, SessionFilter
+from gateway.raising.sessions import SessionsAreWeighed
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.lineage import Creation, check
 from gateway.tools.arguments import Arguments
@@ -106,8 +107,9 @@ class OfMessages:
 class SessionOperations:
     """Builds the operations over `Conversations`; each is an attribute, so that the route table reads like the API."""
 
-    def __init__(self, conversations: Conversations) -> None:
+    def __init__(self, conversations: Conversations, weighing: SessionsAreWeighed) -> None:
         self._conversations = conversations
+        self._weighing = weighing
         self.create: AnyOperation = Operation(
             name="sessions.create",
             summary="Opens a session, or finds the person's private one.",
@@ -142,7 +144,7 @@ class SessionOperations:
             "Says who takes part from now on.",
             Action.PARTICIPANTS,
             self._run_participants,
-            details=_people_details,
+            details=self._people_details,
         )
         self.rename_and_set_participants = self._on_one(
             "sessions.change",
@@ -150,14 +152,14 @@ class SessionOperations:
             Action.POST,
             self._run_both,
             also=(Action.PARTICIPANTS,),
-            details=_people_details,
+            details=self._people_details,
         )
         self.set_owner = self._on_one(
             "sessions.owner",
             "Gives a shared session to somebody else.",
             Action.OWNER,
             self._run_owner,
-            details=_owner_details,
+            details=self._owner_details,
         )
         self.archive = self._on_one(
             "sessions.archive", "Ends a session; it can be read.", Action.ARCHIVE, self._run_archive
@@ -265,21 +267,31 @@ class SessionOperations:
         return await self._conversations.rename(permit, arguments.body.title)
 
     async def _run_both(
-        self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[PatchBody]
+        self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[PatchBody]
     ) -> SessionFacts:
-        body = arguments.body
-        return await self._conversations.rename_and_set_participants(permit, body.title, _people(body.participants))
+        body, told = arguments.body, self._checked(turn, "session_people", permit)
+        people = _people(body.participants)
+        return await self._conversations.rename_and_set_participants(permit, body.title, people, told)
 
     async def _run_participants(
-        self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[PatchBody]
+        self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[PatchBody]
     ) -> SessionFacts:
-        return await self._conversations.set_participants(permit, _people(arguments.body.participants))
+        told = self._checked(turn, "session_people", permit)
+        return await self._conversations.set_participants(permit, _people(arguments.body.participants), told)
 
     async def _run_owner(
-        self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[OwnerBody]
+        self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[OwnerBody]
     ) -> SessionFacts:
-        body = arguments.body
-        return await self._conversations.set_owner(permit, ProfileId(body.profile))
+        told = self._checked(turn, "session_owner", permit)
+        return await self._conversations.set_owner(permit, ProfileId(arguments.body.profile), told)
+
+    def _checked(self, turn: Turn, code: str, permit: Permit[SessionTarget]) -> tuple[Notice, ...]:
+        """Who is told. Raises ToolNotAllowed where whoever asks would gain by it themselves. The store changes only the
+        session that was looked at."""
+        if turn.outcome is None:
+            return ()
+        turn.outcome.check()
+        return turn.outcome.notices(turn.requester, turn.at, code, permit.target.facts.session.key)
 
     async def _run_archive(
         self, permit: Permit[SessionTarget], _turn: Turn, _arguments: OnSession[None]
@@ -291,6 +303,21 @@ class SessionOperations:
 
     async def _run_delete(self, permit: Permit[SessionTarget], _turn: Turn, _arguments: OnSession[None]) -> int:
         return await self._conversations.delete(permit)
+
+    async def _people_details(
+        self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[PatchBody]
+    ) -> dict[str, object]:
+        facts, people = permit.target.facts, _people(arguments.body.participants)
+        turn.outcome = await self._weighing.people(permit.requester, facts, people)
+        before = found.few(sorted(one.profile for one in facts.participants))
+        return {"participants": found.few(sorted(people)), "before": before, **turn.outcome.marks()}
+
+    async def _owner_details(
+        self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[OwnerBody]
+    ) -> dict[str, object]:
+        facts, owner = permit.target.facts, arguments.body.profile
+        turn.outcome = await self._weighing.owner(permit.requester, facts, ProfileId(owner))
+        return {"owner": owner, "before": facts.session.owner, **turn.outcome.marks()}
 
     async def _run_messages(self, permit: Permit[SessionTarget], _turn: Turn, arguments: OfMessages) -> Page[Message]:
         return await self._conversations.history(permit, limit=arguments.limit, cursor=arguments.cursor)
@@ -309,19 +336,6 @@ def _check_role(role: str, *, runtime: bool) -> None:
     if runtime and role not in RUNTIME_ROLES:
         message = f"A runtime writes as one of {', '.join(RUNTIME_ROLES)}. A person's words come with their credential."
         raise Invalid.of("role", "runtime_only", message)
-
-
-async def _people_details(
-    permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[PatchBody]
-) -> dict[str, object]:
-    before = sorted(one.profile for one in permit.target.facts.participants)
-    return {"participants": found.few(sorted(arguments.body.participants)), "before": found.few(before)}
-
-
-async def _owner_details(
-    permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[OwnerBody]
-) -> dict[str, object]:
-    return {"owner": arguments.body.profile, "before": permit.target.facts.session.owner}
 
 
 def _creation(turn: Turn, arguments: OnAgent) -> Creation:

@@ -7,7 +7,7 @@ and each row is looked at once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
@@ -42,11 +42,20 @@ class RowsBySubject:
             yield from self._rows[subject]
 
 
+def _as_it_is(facts: FactSet) -> FactSet:
+    return facts
+
+
 class Holder(NamedTuple):
-    """Somebody under a document: by agent the subjects that they are."""
+    """Somebody under a document: by agent the subjects that they are.
+
+    `seen` turns the facts that a row speaks of into those that are compared, each by itself: how two people stand to
+    one session can differ.
+    """
 
     rows: RowsBySubject
     subjects_on: SubjectsOn
+    seen: Callable[[FactSet], FactSet] = _as_it_is
 
 
 class Gain(NamedTuple):
@@ -75,10 +84,7 @@ def first_gain(
     alike: dict[tuple[frozenset[str], ...], list[str]] = {}
     for agent in sorted(set(agents)):
         alike.setdefault(tuple(one.rows.named(one.subjects_on(agent)) for one in holders), []).append(agent)
-    found = [
-        _Sweep([(one.rows, names) for one, names in zip(holders, named, strict=True)], place, within).first(now)
-        for named, place in alike.items()
-    ]
+    found = [_Sweep(list(zip(holders, named, strict=True)), place, within).first(now) for named, place in alike.items()]
     return _earliest([gain for gain in found if gain is not None])
 
 
@@ -93,7 +99,8 @@ def _earliest(found: Sequence[Gain]) -> Gain | None:
 class _Side:
     """What the rows of one holder say at the moment that the sweep is at."""
 
-    def __init__(self, within: FactSet) -> None:
+    def __init__(self, seen: Callable[[FactSet], FactSet], within: FactSet) -> None:
+        self._seen = seen
         self._within = within
         self._allowed: dict[str, FactSet] = {}
         self._denied: dict[str, FactSet] = {}
@@ -102,7 +109,7 @@ class _Side:
         """Counts one row more; whether that says anything new."""
         side = self._allowed if row.effect == ALLOW else self._denied
         known = side.get(row.agent, 0)
-        side[row.agent] = known | (facts_of_row(row) & self._within)
+        side[row.agent] = known | (self._seen(facts_of_row(row)) & self._within)
         return side[row.agent] != known
 
     def on(self, agent: str) -> FactSet:
@@ -116,13 +123,13 @@ class _Sweep:
 
     def __init__(
         self,
-        holders: Sequence[tuple[RowsBySubject, frozenset[str]]],
+        holders: Sequence[tuple[Holder, frozenset[str]]],
         agents: Collection[str],
         within: FactSet,
     ) -> None:
         self._holders = holders
         self._agents = frozenset(agents)
-        self._sides = [_Side(within) for _ in holders]
+        self._sides = [_Side(holder.seen, within) for holder, _ in holders]
 
     def first(self, now: datetime) -> Gain | None:
         """The earliest moment at which the last holder may do more than the others together."""
@@ -140,8 +147,8 @@ class _Sweep:
 
     def _begin(self, now: datetime) -> Iterator[tuple[datetime, _Side, Row]]:
         """Counts the rows that never end, and yields those that do and have not."""
-        for side, (rows, named) in zip(self._sides, self._holders, strict=True):
-            for row in rows.of(named):
+        for side, (holder, named) in zip(self._sides, self._holders, strict=True):
+            for row in holder.rows.of(named):
                 if row.agent != ANY and row.agent not in self._agents:
                     continue
                 if row.until is None:

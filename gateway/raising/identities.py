@@ -8,10 +8,13 @@ on from service to service; and where nobody knows who made a token, it may have
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from gateway.identity.roles import by_hand, with_claimed
 from gateway.model import AgentName, Profile, ProfileId, Requester
+from gateway.policy.ahead import Holder, RowsBySubject, first_gain
 from gateway.policy.comparison import SubjectsOn
 from gateway.ports import Clock, Identities, SignIns
 
@@ -24,6 +27,17 @@ class Held:
     faces: tuple[Profile, ...]  # the person, `by_hand` among them
     services: tuple[Profile, ...]  # they have a way in as these
     perhaps: tuple[Profile, ...]  # and as these, where they could have made it
+
+
+def let_in(held: Held, rows: RowsBySubject, agents: Iterable[str], now: datetime) -> Iterator[Profile]:
+    """The services that the actor has a way in as. Where nobody knows who made one: theirs, if they could have, which
+    is where the service may do nothing that they may not."""
+    yield from held.services
+    actor = Holder(rows, subjects_of(held.by_hand))
+    places = frozenset(agents)
+    for service in held.perhaps:
+        if first_gain([actor], Holder(rows, subjects_of(service)), places, now) is None:
+            yield service
 
 
 class HeldIdentities:

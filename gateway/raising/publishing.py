@@ -8,11 +8,12 @@ that is a row, and by it they change nothing but who sees what there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from gateway.identity.outcome import Outcome, Reason
 from gateway.identity.roles import ADMIN, OWNER, RAISED, is_owner
 from gateway.model import ANY_AGENT, Action, AgentName, Chat, Profile, ProfileId, Relation, Requester, Resource, Whose
 from gateway.policy.ahead import Gain, Holder, RowsBySubject, everywhere, first_gain
@@ -23,8 +24,7 @@ from gateway.policy.rows import ANY, written
 from gateway.policy.running import POWER, powerful
 from gateway.policy.states import TenantState
 from gateway.ports import Identities
-from gateway.raising.identities import Held, HeldIdentities, subjects_of
-from gateway.raising.outcome import Outcome, Reason
+from gateway.raising.identities import Held, HeldIdentities, let_in, subjects_of
 from gateway.raising.words import gain_in_words, in_a_row
 
 _USER: Final = "user:"
@@ -43,11 +43,21 @@ class PublishingIsWeighed:
         """Whether `actor` may publish it, and what to note of it where they may since they are an owner."""
         held = await self._held.of(actor)
         raised = await self._identities.holding(actor.tenant, RAISED)
-        named = [ProfileId(one.removeprefix(_USER)) for one in draft.subjects if one.startswith(_USER)]
-        above = [await self._identities.profile(actor.tenant, one) for one in named if one in raised]
-        people = [one for one in above if one is not None and one.id != actor.profile.id]
+        named = {ProfileId(one.removeprefix(_USER)) for one in draft.subjects if one.startswith(_USER)}
+        people = await self._of_them(actor, raised, named) if named else []
         found = await asyncio.to_thread(_Comparison, draft, state.agents, actor.profile, held, people, now)
-        return Outcome(owner=is_owner(actor.profile), reasons=found.reasons, touches=tuple(found.touches))
+        return Outcome(
+            owner=is_owner(actor.profile),
+            reasons=found.reasons,
+            touches=tuple(found.touches),
+            # Those who run the place, and whom a row names; the others may be a million.
+            tells=(*sorted(raised), *sorted(named - raised)),
+        )
+
+    async def _of_them(self, actor: Requester, raised: Set[ProfileId], named: Set[ProfileId]) -> list[Profile]:
+        """Those with more rights whom a row names, by whatever id of theirs."""
+        found = [await self._identities.profile(actor.tenant, one) for one in sorted(raised) if one != actor.profile.id]
+        return [one for one in found if one is not None and not named.isdisjoint({one.id, *one.aliases})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +117,13 @@ class _Comparison:
 
     def _gains_of_services(self) -> Iterator[Reason]:
         author = self._sides(subjects_of(self._held.by_hand))
-        for service in self._services(author.before):
+        for service in let_in(self._held, self._before, self._agents, self._now):
             sides = self._sides(subjects_of(service))
             gain = self._gain([sides.before, author.before], sides.after)
             if gain is not None:
                 said = f"You have a way in as the service {service.name}, which would gain "
                 yield self._gained(gain, said + "{gains}{when}, more than you may yourself.")
                 return
-
-    def _services(self, author: Holder) -> Iterator[Profile]:
-        yield from self._held.services
-        for service in self._held.perhaps:
-            # A way in that nobody knows the maker of: theirs, if they could have made it.
-            if self._gain([author], Holder(self._before, subjects_of(service))) is None:
-                yield service
 
     def _gained(self, gain: Gain, said: str) -> Reason:
         gains = gain_in_words(gain)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gateway.errors import Conflict, Invalid, NotFound
 from gateway.keys import direct_key, new_id
-from gateway.model import AgentName, Message, ProfileId, Session, SessionFacts, TenantId
+from gateway.model import AgentName, Message, Notice, ProfileId, Session, SessionFacts, TenantId
 from gateway.policy.permit import Permit
 from gateway.policy.relations import readable_after
 from gateway.policy.targets import NewSessionTarget, SessionsTarget, SessionTarget
@@ -162,22 +162,31 @@ class Conversations:
         session, store = facts.session, self._directory.store
         return await self._changed(session, store.set_title(session.tenant, session.id, title, expected=facts))
 
-    async def set_participants(self, permit: Permit[SessionTarget], people: Collection[ProfileId]) -> SessionFacts:
-        """Who takes part from now on. Raises Conflict or Invalid by the rules of `sessions/participants.py`."""
+    async def set_participants(
+        self, permit: Permit[SessionTarget], people: Collection[ProfileId], told: Sequence[Notice] = ()
+    ) -> SessionFacts:
+        """Who takes part from now on; `told` is written with it. Raises Conflict or Invalid by the rules of
+        `sessions/participants.py`."""
         facts = await self._with_people(permit, people)
         session, store = facts.session, self._directory.store
-        change = store.set_participants(session.tenant, session.id, sorted(people), self._now(), expected=facts)
+        change = store.set_participants(
+            session.tenant, session.id, sorted(people), self._now(), expected=facts, told=told
+        )
         return await self._changed(session, change)
 
     async def rename_and_set_participants(
-        self, permit: Permit[SessionTarget], title: str | None, people: Collection[ProfileId]
+        self,
+        permit: Permit[SessionTarget],
+        title: str | None,
+        people: Collection[ProfileId],
+        told: Sequence[Notice] = (),
     ) -> SessionFacts:
         """Both or neither. Raises Invalid and Conflict as `rename` and `set_participants`."""
         check_title(title)
         facts = await self._with_people(permit, people)
         session, store = facts.session, self._directory.store
         change = store.set_title_and_participants(
-            session.tenant, session.id, title, sorted(people), self._now(), expected=facts
+            session.tenant, session.id, title, sorted(people), self._now(), expected=facts, told=told
         )
         return await self._changed(session, change)
 
@@ -187,13 +196,15 @@ class Conversations:
         await self.check_people(facts.session.tenant, set(people) - {one.profile for one in facts.participants})
         return facts
 
-    async def set_owner(self, permit: Permit[SessionTarget], owner: ProfileId) -> SessionFacts:
-        """Gives a shared session to somebody else."""
+    async def set_owner(
+        self, permit: Permit[SessionTarget], owner: ProfileId, told: Sequence[Notice] = ()
+    ) -> SessionFacts:
+        """Gives a shared session to somebody else; `told` is written with it."""
         facts = permit.target.facts
         check_owner(facts)
         await self.check_people(facts.session.tenant, [owner], "profile")
         session, store = facts.session, self._directory.store
-        change = store.set_owner(session.tenant, session.id, owner, self._now(), expected=facts)
+        change = store.set_owner(session.tenant, session.id, owner, self._now(), expected=facts, told=told)
         return await self._changed(session, change)
 
     async def archive(self, permit: Permit[SessionTarget]) -> SessionFacts:

@@ -14,6 +14,8 @@ import pytest
 
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
+from gateway.backends.sql.sessions import SqlSessions
+from gateway.backends.sql.sign_ins import SqlSignIns
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.errors import Unauthenticated
 from gateway.identity.issuers import IssuerSettings
@@ -23,6 +25,13 @@ from gateway.identity.people import People
 from gateway.identity.refusals import NOT_VALID
 from gateway.keys import new_id
 from gateway.model import ANY_AGENT, Principal, Profile, ProfileId, Requester, RoleAssignment, TenantId
+from gateway.policy.documents import parse
+from gateway.policy.shipped import shipped
+from gateway.policy.snapshot import Snapshot
+from gateway.policy.states import TenantState
+from gateway.raising.identities import HeldIdentities
+from gateway.raising.people import PeopleAreWeighed
+from gateway.raising.rows_in_force import RowsInForce
 from tests.clock import SettableClock
 from tests.issuer import AUDIENCE, LocalIssuer
 
@@ -100,10 +109,27 @@ async def store(tmp_path: Path, clock: SettableClock) -> AsyncIterator[Store]:
         yield Store(database, SqlIdentities(database), tenants, epochs, clock)
 
 
-@pytest.fixture
-def people(store: Store, clock: SettableClock) -> People:
+def weighing(store: Store, text: str = shipped("default.csv")) -> PeopleAreWeighed:
+    """What changes are compared by: the shipped rows, unless others are given."""
+    held = HeldIdentities(store.identities, SqlSignIns(store.database), store.clock)
+    snapshot = Snapshot(parse(text), 1, store.clock.now())
+
+    async def current(tenant: TenantId) -> TenantState:
+        return TenantState(tenant=tenant, epoch=1, snapshot=snapshot, agents={}, people=0)
+
+    sessions = SqlSessions(store.database)
+    return PeopleAreWeighed(store.identities, sessions, held, RowsInForce(current), store.clock)
+
+
+def people_of(store: Store) -> People:
     """What admins do to people."""
-    return People(store.identities, Owners(store.identities), clock)
+    return People(store.identities, Owners(store.identities), weighing(store), store.clock)
+
+
+@pytest.fixture
+def people(store: Store) -> People:
+    """What admins do to people."""
+    return people_of(store)
 
 
 @pytest.fixture

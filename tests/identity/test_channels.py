@@ -14,8 +14,6 @@ from gateway.errors import Conflict, Invalid, ToolNotAllowed, Unauthenticated
 from gateway.identity import assertions
 from gateway.identity.assertions import Assertion, assert_connector, assert_sender
 from gateway.identity.credentials import Credentials
-from gateway.identity.owners import Owners
-from gateway.identity.people import People
 from gateway.identity.profiles import ProfileResolver
 from gateway.keys import (
     channel_account,
@@ -31,7 +29,7 @@ from gateway.model import AuditRecord, Principal, Requester, SessionId
 from gateway.stages.authenticate import Authenticate
 from tests import cast
 from tests.cast import ACME, GLOBEX, person, requester
-from tests.identity.conftest import Store
+from tests.identity.conftest import Store, people_of
 
 PACKAGE = Path(gateway.__file__).parent
 LINE = {"channel": "line", "account": "support", "sender": "U1"}
@@ -96,7 +94,7 @@ async def test_an_unlinked_sender_is_a_guest_and_the_person_once_linked(store: S
     """Never provisioned and never a default person; a link, and its end, take effect with the next request."""
     alice, owner = await store.person("alice", "member"), requester(await store.person("olga", "owner"))
     line = requester(await store.person("line", "connector", kind="service"))
-    resolver, people = _resolver(store), People(store.identities, Owners(store.identities), store.clock)
+    resolver, people = _resolver(store), people_of(store)
 
     guest = await _resolve(resolver, _principal(line, "U1"))
     assert (guest.profile.kind, guest.profile.name) == ("guest", "guest")
@@ -122,7 +120,7 @@ async def test_a_sender_who_is_linked_to_somebody_disabled_is_nobody(store: Stor
     """Fail closed: not a guest either."""
     alice, owner = await store.person("alice", "member"), requester(await store.person("olga", "owner"))
     line = requester(await store.person("line", "connector", kind="service"))
-    people = People(store.identities, Owners(store.identities), store.clock)
+    people = people_of(store)
     await people.link_sender(owner, alice.id, **LINE)
     await people.change(owner, alice.id, disabled=True)
 
@@ -135,7 +133,7 @@ async def test_an_owner_links_a_sender_once_and_an_admin_links_none(store: Store
     """A linked sender is a way to speak as its person: the rule is that of other links."""
     alice, bob = await store.person("alice", "member"), await store.person("bob", "member")
     owner, admin = requester(await store.person("olga", "owner")), requester(await store.person("erin", "admin"))
-    people = People(store.identities, Owners(store.identities), store.clock)
+    people = people_of(store)
 
     with pytest.raises(ToolNotAllowed):
         await people.link_sender(admin, alice.id, **LINE)
@@ -159,9 +157,7 @@ async def test_a_sender_that_could_be_taken_for_another_is_not_linked(
     alice, owner = await store.person("alice", "member"), requester(await store.person("olga", "owner"))
 
     with pytest.raises(Invalid) as refused:
-        await People(store.identities, Owners(store.identities), store.clock).link_sender(
-            owner, alice.id, **(LINE | changed)
-        )
+        await people_of(store).link_sender(owner, alice.id, **(LINE | changed))
     assert [fault.field for fault in refused.value.faults] == [field]
     assert await store.identities.identities(ACME, alice.id) == []
 
@@ -171,9 +167,7 @@ async def test_no_sign_in_is_linked_under_a_channels_issuer(store: Store) -> Non
     alice, owner = await store.person("alice", "member"), requester(await store.person("olga", "owner"))
 
     with pytest.raises(Invalid) as refused:
-        await People(store.identities, Owners(store.identities), store.clock).link(
-            owner, alice.id, issuer=channel_issuer("line", "support"), subject="U1"
-        )
+        await people_of(store).link(owner, alice.id, issuer=channel_issuer("line", "support"), subject="U1")
     assert [(fault.field, fault.rule) for fault in refused.value.faults] == [("issuer", "reserved")]
     assert await store.identities.identities(ACME, alice.id) == []
 

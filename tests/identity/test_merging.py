@@ -17,7 +17,7 @@ from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.model import Identity, Profile, ProfileId
 from gateway.stages.authenticate import OPERATOR_SUBJECT
 from tests.clock import SettableClock
-from tests.identity.conftest import ACME, GLOBEX, Store
+from tests.identity.conftest import ACME, GLOBEX, Store, weighing
 
 OKTA = "https://okta.example"
 
@@ -25,7 +25,7 @@ OKTA = "https://okta.example"
 @pytest.fixture
 def merging(store: Store, clock: SettableClock) -> Merging:
     """What owners do."""
-    return Merging(store.identities, Owners(store.identities), clock)
+    return Merging(store.identities, Owners(store.identities), weighing(store), clock)
 
 
 async def state_of(store: Store, *people: Profile) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from gateway.model import (
     ANY_AGENT,
     AuditRecord,
     Identity,
+    Notice,
     Principal,
     Profile,
     ProfileId,
@@ -60,9 +61,17 @@ class Watched(SqlIdentities):
         await run(self.before.pop("add_profile", None))
         await super().add_profile(profile)
 
-    async def link(self, tenant: TenantId, identity: Identity, now: datetime, *, by: ProfileId | None = None) -> None:
+    async def link(
+        self,
+        tenant: TenantId,
+        identity: Identity,
+        now: datetime,
+        *,
+        by: ProfileId | None = None,
+        told: Sequence[Notice] = (),
+    ) -> None:
         await run(self.before.pop("link", None))
-        await super().link(tenant, identity, now, by=by)
+        await super().link(tenant, identity, now, by=by, told=told)
 
 
 class Desk:

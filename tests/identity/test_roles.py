@@ -8,13 +8,11 @@ from dataclasses import replace
 import pytest
 
 from gateway.errors import ToolNotAllowed
-from gateway.identity.owners import Owners
-from gateway.identity.people import People
 from gateway.identity.roles import by_hand, held_by_all, is_owner, role_of, with_claimed
 from gateway.identity.tokens import AccessTokens
 from gateway.model import ANY_AGENT, Profile, Requester, RoleAssignment
 from tests.clock import SettableClock
-from tests.identity.conftest import Store
+from tests.identity.conftest import Store, people_of, weighing
 
 
 def roles(*texts: str) -> tuple[RoleAssignment, ...]:
@@ -75,8 +73,8 @@ class Claimed:
 
     def __init__(self, store: Store, clock: SettableClock) -> None:
         self.store = store
-        self.people = People(store.identities, Owners(store.identities), clock)
-        self.tokens = AccessTokens(store.identities, clock)
+        self.people = people_of(store)
+        self.tokens = AccessTokens(store.identities, weighing(store), clock)
 
     async def everybody(self) -> list[Profile]:
         """The people, to be compared before and after."""

@@ -17,13 +17,13 @@ from gateway.identity.tokens import AccessTokens
 from gateway.model import Profile, ProfileId, Requester, SessionId, TurnBinding
 from tests.cast import FLIGHT
 from tests.clock import SettableClock
-from tests.identity.conftest import ACME, GLOBEX, Store
+from tests.identity.conftest import ACME, GLOBEX, Store, weighing
 
 
 @pytest.fixture
 def desk(store: Store, clock: SettableClock) -> AccessTokens:
     """Where tokens are made."""
-    return AccessTokens(store.identities, clock)
+    return AccessTokens(store.identities, weighing(store), clock)
 
 
 async def count(store: Store, profile: Profile) -> int:

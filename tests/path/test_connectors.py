@@ -434,7 +434,8 @@ async def test_a_sender_is_linked_and_unlinked_over_the_interface(home: House) -
         assert (await home.post("olga", path, body)).status_code == 422, body
     records = [one.record for one in await home.audit(kind="decision")]
     record = next(one for one in records if one.operation == "people.link")
-    assert record.details == {"identity": f"{channel_issuer('line', 'support')}#U1"}
+    touched = {"raises": True, "touches": [home.id("alice")]}
+    assert record.details == {"identity": f"{channel_issuer('line', 'support')}#U1", **touched}
 
     assert (await home.send("olga", "DELETE", path, sender)).status_code == 204
     assert (await home.send("olga", "DELETE", path, sender)).status_code == 404

@@ -157,6 +157,7 @@ async def test_who_am_i_says_what_the_credential_is(home: House) -> None:
         },
         "tenant": "acme",
         "credential": {"kind": "access_token", "expires_at": "2026-12-31T09:00:00Z"},
+        "notices": 0,
     }
 
 

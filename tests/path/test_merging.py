@@ -66,7 +66,7 @@ async def test_an_owner_makes_one_person_of_two_and_it_is_said_and_recorded(home
     assert int(done.headers["gateway-epoch"]) == int(preview.headers["gateway-epoch"]) + 1
     records = [one.record for one in await home.audit(action="merge", effect="allow", kind="decision")]
     merged = [one for one in records if one.operation == "people.merge" and one.details]
-    assert merged[0].details == {"retired": home.id("bob"), "survivor": home.id("alice")}
+    assert merged[0].details == {"retired": home.id("bob"), "survivor": home.id("alice"), "raises": True}
     assert merged[0].target == home.id("bob")
     people = (await home.get("erin", "/v1/admin/people")).json()["items"]
     assert home.id("bob") not in [one["id"] for one in people]

@@ -346,8 +346,8 @@ async def test_an_admin_of_one_agent_edits_its_rows_and_nobody_elses(home: House
     assert (await version(home))[0] == 1
     assert (await put(home, "lena", flight)).status_code == 200
     assert (await home.get("lena", POLICY)).status_code == 403
-    assert (await home.post("lena", f"{POLICY}/versions/1/rollback")).status_code == 200
-    assert (await home.post("lena", f"{POLICY}/versions/9/rollback")).status_code == 403
+    for version_there in (1, 9):  # going back to a version is reading it
+        assert (await home.post("lena", f"{POLICY}/versions/{version_there}/rollback")).status_code == 403
     assert (await home.post("erin", f"{POLICY}/versions/9/rollback")).status_code == 404
 
 

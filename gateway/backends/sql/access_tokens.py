@@ -10,9 +10,10 @@ from sqlalchemy import Connection, bindparam, or_, select
 
 from gateway.backends.sql import people
 from gateway.backends.sql.database import Database
+from gateway.backends.sql.notices import tell
 from gateway.backends.sql.tables import AnyRow, access_tokens, column_names
 from gateway.backends.sql.tenants import raise_epoch
-from gateway.model import AccessToken, ProfileId, TenantId
+from gateway.model import AccessToken, Notice, ProfileId, TenantId
 
 _TOUCH = (
     access_tokens.update()
@@ -34,7 +35,7 @@ class SqlAccessTokens:
         """The token stored under this hash, a revoked or expired one too."""
         return await self._database.read(partial(_by_hash, digest))
 
-    async def add_token(self, token: AccessToken, digest: bytes) -> None:
+    async def add_token(self, token: AccessToken, digest: bytes, *, told: Sequence[Notice] = ()) -> None:
         """Stores a new token under the hash of its secret. Raises Conflict where there is no such profile, or where
         it was merged into another."""
         row = {name: getattr(token, name) for name in column_names(access_tokens) if name != "digest"}
@@ -43,6 +44,7 @@ class SqlAccessTokens:
         def insert(connection: Connection) -> None:
             people.require_unmerged(token.tenant, token.profile, connection)
             connection.execute(access_tokens.insert(), row)
+            tell(told, connection)
 
         await self._database.write(insert, taken="This token is stored already, or its profile is gone.")
 
@@ -50,9 +52,11 @@ class SqlAccessTokens:
         """A profile's tokens, newest first, without those revoked."""
         return await self._database.read(partial(_of_profile, tenant, profile))
 
-    async def revoke_token(self, tenant: TenantId, profile: ProfileId, token: str, now: datetime) -> bool:
+    async def revoke_token(
+        self, tenant: TenantId, profile: ProfileId, token: str, now: datetime, *, told: Sequence[Notice] = ()
+    ) -> bool:
         """Whether this profile had such an unrevoked token; it is revoked now, and the epoch rises."""
-        return await self._database.write(partial(_revoke, tenant, profile, token, now))
+        return await self._database.write(partial(_revoke, tenant, profile, token, now, told))
 
     async def touch_tokens(self, used: Mapping[str, datetime]) -> None:
         """Writes the last use of each token id; never moves one back. Does not raise the epoch."""
@@ -77,7 +81,14 @@ def _of_profile(tenant: TenantId, profile: ProfileId, connection: Connection) ->
     return [_token(row) for row in connection.execute(query.order_by(access_tokens.c.id.desc()))]
 
 
-def _revoke(tenant: TenantId, profile: ProfileId, token: str, now: datetime, connection: Connection) -> bool:
+def _revoke(  # one argument for each thing that is written
+    tenant: TenantId,
+    profile: ProfileId,
+    token: str,
+    now: datetime,
+    told: Sequence[Notice],
+    connection: Connection,
+) -> bool:
     revoked = connection.execute(
         access_tokens.update()
         .where(
@@ -89,6 +100,7 @@ def _revoke(tenant: TenantId, profile: ProfileId, token: str, now: datetime, con
         .values(revoked_at=now)
     ).rowcount
     if revoked:
+        tell(told, connection)
         raise_epoch(connection, tenant)
     return bool(revoked)
 

@@ -10,13 +10,14 @@ from sqlalchemy import Connection, func, select, true
 
 from gateway.backends.sql import classes, cursors, merging, people
 from gateway.backends.sql.access_tokens import SqlAccessTokens
+from gateway.backends.sql.notices import tell
 from gateway.backends.sql.tables import access_tokens, emails, identities, profiles, roles
 from gateway.backends.sql.tenants import raise_epoch
 from gateway.errors import Conflict
 from gateway.identity.emails import fold
 from gateway.identity.reserved import OPERATOR_ISSUER
 from gateway.keys import LONGEST_WORD
-from gateway.model import Identity, Profile, ProfileId, RoleAssignment, ServiceCredential, TenantId
+from gateway.model import Identity, Notice, Profile, ProfileId, RoleAssignment, ServiceCredential, TenantId
 from gateway.ports import MergeReport, Page, PeopleClass
 
 _CURSOR = "people"
@@ -83,6 +84,7 @@ class SqlIdentities(SqlAccessTokens):
         name: str | None,
         emails: Sequence[str] | None,
         disabled: bool | None,
+        told: Sequence[Notice] = (),
     ) -> Profile | None:
         """Changes what is not None; None where there is no such profile. Raises Conflict for a held email and
         for a merged profile."""
@@ -91,30 +93,48 @@ class SqlIdentities(SqlAccessTokens):
             people.change(found, name, disabled, connection)
             if emails is not None:
                 people.replace_emails(found, emails, connection)
+            tell(told, connection)
 
         return await self._change(tenant, profile, change)
 
-    async def set_roles(self, tenant: TenantId, profile: ProfileId, roles: Sequence[RoleAssignment]) -> Profile | None:
+    async def set_roles(
+        self, tenant: TenantId, profile: ProfileId, roles: Sequence[RoleAssignment], *, told: Sequence[Notice] = ()
+    ) -> Profile | None:
         """Replaces the roles given by hand; None where there is no such profile."""
 
         def change(found: Profile, connection: Connection) -> None:
             people.replace_roles(found, roles, connection)
+            tell(told, connection)
 
         return await self._change(tenant, profile, change)
 
-    async def link(self, tenant: TenantId, identity: Identity, now: datetime, *, by: ProfileId | None = None) -> None:
+    async def link(
+        self,
+        tenant: TenantId,
+        identity: Identity,
+        now: datetime,
+        *,
+        by: ProfileId | None = None,
+        told: Sequence[Notice] = (),
+    ) -> None:
         """Links a principal; linking it again to the same profile is a no-op. Raises Conflict if it is another's."""
-        await self._database.write(partial(_link, tenant, identity, now, by), taken=_LINKED_ELSEWHERE)
+        await self._database.write(partial(_link, tenant, identity, now, by, told), taken=_LINKED_ELSEWHERE)
 
-    async def unlink(self, tenant: TenantId, identity: Identity) -> bool:
+    async def unlink(self, tenant: TenantId, identity: Identity, *, told: Sequence[Notice] = ()) -> bool:
         """Whether this exact link was there and is gone."""
-        return await self._database.write(partial(_unlink, tenant, identity))
+        return await self._database.write(partial(_unlink, tenant, identity, told))
 
     async def merge(
-        self, tenant: TenantId, retired: ProfileId, survivor: ProfileId, now: datetime
+        self,
+        tenant: TenantId,
+        retired: ProfileId,
+        survivor: ProfileId,
+        now: datetime,
+        *,
+        told: Sequence[Notice] = (),
     ) -> MergeReport | None:
         """Makes one of two, in one transaction; see `ports.Identities.merge`."""
-        return await self._database.write(partial(merging.merge, tenant, retired, survivor, now))
+        return await self._database.write(partial(merging.merge, tenant, retired, survivor, now, told))
 
     async def preview_merge(self, tenant: TenantId, retired: ProfileId, survivor: ProfileId) -> MergeReport | None:
         """What `merge` would answer."""
@@ -176,7 +196,14 @@ def _count_people(tenant: TenantId, connection: Connection) -> int:
     return connection.scalar(query) or 0
 
 
-def _link(tenant: TenantId, identity: Identity, now: datetime, by: ProfileId | None, connection: Connection) -> None:
+def _link(  # one argument for each thing that is written
+    tenant: TenantId,
+    identity: Identity,
+    now: datetime,
+    by: ProfileId | None,
+    told: Sequence[Notice],
+    connection: Connection,
+) -> None:
     holder = connection.scalar(
         select(identities.c.profile).where(
             identities.c.tenant == tenant,
@@ -198,10 +225,11 @@ def _link(tenant: TenantId, identity: Identity, now: datetime, by: ProfileId | N
         "linked_by": by,
     }
     connection.execute(identities.insert(), row)
+    tell(told, connection)
     raise_epoch(connection, tenant)
 
 
-def _unlink(tenant: TenantId, identity: Identity, connection: Connection) -> bool:
+def _unlink(tenant: TenantId, identity: Identity, told: Sequence[Notice], connection: Connection) -> bool:
     gone = connection.execute(
         identities.delete().where(
             identities.c.tenant == tenant,
@@ -211,6 +239,7 @@ def _unlink(tenant: TenantId, identity: Identity, connection: Connection) -> boo
         )
     ).rowcount
     if gone:
+        tell(told, connection)
         raise_epoch(connection, tenant)
     return bool(gone)
 

@@ -7,6 +7,7 @@ an alias: a list, a search and a single read see the same. Creators, senders and
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, Table, Text, and_, delete, exists, func, literal, select, update
 
 from gateway.backends.sql import people
+from gateway.backends.sql.notices import tell
 from gateway.backends.sql.tables import (
     access_tokens,
     agents,
@@ -21,6 +23,7 @@ from gateway.backends.sql.tables import (
     identities,
     memberships,
     merges,
+    notices,
     participants,
     people_classes,
     profiles,
@@ -31,12 +34,17 @@ from gateway.backends.sql.tables import (
 from gateway.backends.sql.tenants import raise_epoch
 from gateway.identity.merging import check_can_be_one
 from gateway.keys import direct_key
-from gateway.model import AgentName, Identity, Profile, ProfileId, RoleAssignment, SessionId, TenantId
+from gateway.model import AgentName, Identity, Notice, Profile, ProfileId, RoleAssignment, SessionId, TenantId
 from gateway.ports import MergeReport
 
 
-def merge(
-    tenant: TenantId, retired: ProfileId, survivor: ProfileId, now: datetime, connection: Connection
+def merge(  # one argument for each thing that is written
+    tenant: TenantId,
+    retired: ProfileId,
+    survivor: ProfileId,
+    now: datetime,
+    told: Sequence[Notice],
+    connection: Connection,
 ) -> MergeReport | None:
     """Merges; the same one again changes nothing, and answers what it answered. None where somebody is not there."""
     found = preview(tenant, retired, survivor, connection)
@@ -48,6 +56,7 @@ def merge(
     _move_sessions(report, tenant, connection)
     row = {"tenant": tenant, "retired": retired, "survivor": survivor, "merged_at": now, "report": _written(report)}
     connection.execute(merges.insert(), row)
+    tell(told, connection)
     raise_epoch(connection, tenant)
     return report
 
@@ -167,6 +176,9 @@ def _retire(report: MergeReport, tenant: TenantId, now: datetime, connection: Co
     connection.execute(
         delete(people_classes).where(people_classes.c.tenant == tenant, people_classes.c.profile.in_(chain))
     )
+    # What one was told the other has not read.
+    told = (notices.c.tenant == tenant) & (notices.c.profile == report.retired)
+    connection.execute(update(notices).where(told).values(profile=report.survivor))
 
 
 def _move_sign_ins(report: MergeReport, tenant: TenantId, connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
@@ -9,9 +10,10 @@ from sqlalchemy import Connection, select
 
 from gateway.backends.sql import cursors
 from gateway.backends.sql.database import Database
+from gateway.backends.sql.notices import tell
 from gateway.backends.sql.tables import AnyRow, column_names, policy_versions, tenants
 from gateway.backends.sql.tenants import raise_epoch
-from gateway.model import TenantId
+from gateway.model import Notice, TenantId
 from gateway.ports import Page, PolicyVersion, overtaken
 
 _CURSOR = "policy"
@@ -47,6 +49,7 @@ class SqlPolicies:
         author: str,
         now: datetime,
         rolled_back_to: int | None = None,
+        told: Sequence[Notice] = (),
     ) -> tuple[PolicyVersion, int]:
         """A new version and the new epoch; the first is based on 0. Raises Conflict with `facts["version"]` where the
         base is not in force."""
@@ -59,7 +62,7 @@ class SqlPolicies:
             published_at=now,
             rolled_back_to=rolled_back_to,
         )
-        return new, await self._database.write(partial(_publish, new))
+        return new, await self._database.write(partial(_publish, new, told))
 
 
 def _current(tenant: TenantId, connection: Connection) -> tuple[PolicyVersion, int] | None:
@@ -88,7 +91,7 @@ def _history(tenant: TenantId, before: int | None, limit: int, connection: Conne
     return [_of_row(row) for row in rows]
 
 
-def _publish(new: PolicyVersion, connection: Connection) -> int:
+def _publish(new: PolicyVersion, told: Sequence[Notice], connection: Connection) -> int:
     newest = (
         select(policy_versions.c.version)
         .where(policy_versions.c.tenant == new.tenant)
@@ -100,6 +103,7 @@ def _publish(new: PolicyVersion, connection: Connection) -> int:
         raise overtaken(in_force)
     row = {name: getattr(new, name) for name in column_names(policy_versions)}
     connection.execute(policy_versions.insert(), row)
+    tell(told, connection)
     return raise_epoch(connection, new.tenant)
 
 

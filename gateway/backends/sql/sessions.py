@@ -7,15 +7,16 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy import Connection, func, literal
+from sqlalchemy import Connection, func, literal, select
 
 from gateway.backends.sql import cursors, trees
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.folding import fold
 from gateway.backends.sql.listing import Listings
+from gateway.backends.sql.notices import tell
 from gateway.backends.sql.session_rows import facts_of, find_facts, is_as_authorised, participants_of, session_of
-from gateway.backends.sql.tables import Instant, sessions
-from gateway.model import Participant, ProfileId, Scope, Session, SessionFacts, SessionId, TenantId
+from gateway.backends.sql.tables import Instant, lineage, memberships, sessions
+from gateway.model import AgentName, Notice, Participant, ProfileId, Scope, Session, SessionFacts, SessionId, TenantId
 from gateway.ports import Page, SessionFilter
 
 ResultT = TypeVar("ResultT")
@@ -76,9 +77,10 @@ class SqlSessions:
         now: datetime,
         *,
         expected: SessionFacts | None,
+        told: Sequence[Notice] = (),
     ) -> SessionFacts | None:
         """Those who stay keep their joining; new ones join now; the rest leave. Raises Conflict without the owner."""
-        return await self._write_as(expected, partial(trees.replace_participants, tenant, root, people, now))
+        return await self._write_as(expected, partial(trees.replace_participants, tenant, root, people, now), told)
 
     async def set_title_and_participants(
         self,
@@ -89,6 +91,7 @@ class SqlSessions:
         now: datetime,
         *,
         expected: SessionFacts | None,
+        told: Sequence[Notice] = (),
     ) -> SessionFacts | None:
         """Both in one transaction, or neither."""
 
@@ -96,13 +99,28 @@ class SqlSessions:
             changed = trees.replace_participants(tenant, root, people, now, connection)
             return changed and _update(tenant, root, _title(title), connection)
 
-        return await self._write_as(expected, work)
+        return await self._write_as(expected, work, told)
 
     async def set_owner(
-        self, tenant: TenantId, root: SessionId, owner: ProfileId, now: datetime, *, expected: SessionFacts | None
+        self,
+        tenant: TenantId,
+        root: SessionId,
+        owner: ProfileId,
+        now: datetime,
+        *,
+        expected: SessionFacts | None,
+        told: Sequence[Notice] = (),
     ) -> SessionFacts | None:
         """Reassigns the whole tree; a new owner who did not take part joins now."""
-        return await self._write_as(expected, partial(trees.reassign, tenant, root, owner, now))
+        return await self._write_as(expected, partial(trees.reassign, tenant, root, owner, now), told)
+
+    async def takes_part(self, tenant: TenantId, profile: ProfileId) -> bool:
+        """Whether a profile owns a listed session or takes part in one."""
+        return await self._database.read(partial(_takes_part, tenant, profile))
+
+    async def agents_of_tree(self, tenant: TenantId, root: SessionId) -> Sequence[AgentName]:
+        """The agents of a root and all that it spawned, each once."""
+        return await self._database.read(partial(_agents_of_tree, tenant, root))
 
     async def join(self, tenant: TenantId, root: SessionId, person: ProfileId, now: datetime) -> SessionFacts | None:
         """One more who takes part; who does already keeps their joining. None where there is no such root."""
@@ -132,15 +150,34 @@ class SqlSessions:
         """Removes the session, its descendants and their transcripts; how many sessions went."""
         return await self._write_as(expected, partial(trees.remove, tenant, session)) or 0
 
-    async def _write_as(self, expected: SessionFacts | None, work: Callable[[Connection], ResultT]) -> ResultT | None:
+    async def _write_as(
+        self,
+        expected: SessionFacts | None,
+        work: Callable[[Connection], ResultT],
+        told: Sequence[Notice] = (),
+    ) -> ResultT | None:
         """What `work` writes; None, and nothing written, where the session is no longer as it was authorised."""
 
         def guarded(connection: Connection) -> ResultT | None:
             if expected is not None and not is_as_authorised(expected, connection):
                 return None
-            return work(connection)
+            written = work(connection)
+            tell(told if written is not None else (), connection)
+            return written
 
         return await self._database.write(guarded)
+
+
+def _takes_part(tenant: TenantId, profile: ProfileId, connection: Connection) -> bool:
+    theirs = select(memberships.c.session).where(memberships.c.tenant == tenant, memberships.c.profile == profile)
+    return connection.execute(theirs.limit(1)).first() is not None
+
+
+def _agents_of_tree(tenant: TenantId, root: SessionId, connection: Connection) -> list[AgentName]:
+    beneath = select(lineage.c.session).where(lineage.c.tenant == tenant, lineage.c.ancestor == root)
+    whole = (sessions.c.tenant == tenant) & ((sessions.c.id == root) | sessions.c.id.in_(beneath))
+    found = connection.scalars(select(sessions.c.agent).where(whole).distinct().order_by(sessions.c.agent))
+    return [AgentName(agent) for agent in found]
 
 
 def _title(title: str | None) -> dict[str, object]:

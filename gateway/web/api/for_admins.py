@@ -12,7 +12,7 @@ from gateway.errors import Invalid
 from gateway.operations.agents import AgentBody, OfAgent
 from gateway.operations.audit import Reading
 from gateway.operations.catalogue import Catalogue
-from gateway.operations.people import (
+from gateway.operations.people_arguments import (
     IdentityBody,
     Listing,
     MergeBody,

@@ -11,7 +11,7 @@ from gateway.errors import Invalid, PreconditionRequired
 from gateway.operations.catalogue import Catalogue
 from gateway.operations.context import ContextBody, OfSession
 from gateway.operations.me import OfSignIn, OfToken
-from gateway.operations.people import TokenBody
+from gateway.operations.people_arguments import TokenBody
 from gateway.operations.sessions import (
     CreateBody,
     Listing,
@@ -28,6 +28,7 @@ from gateway.tools.personal_instructions import Reading, Saving
 from gateway.tools.registry import AnyOperation
 from gateway.web.api import shapes
 from gateway.web.api.endpoint import Answered, Endpoint, Incoming, Query, json
+from gateway.web.api.notices import NoticeShape, notice
 
 Limit = Annotated[int, Field(ge=1, le=200)]
 Cursor = Annotated[str, Field(min_length=1, max_length=512)]
@@ -344,6 +345,15 @@ def _myself(catalogue: Catalogue) -> tuple[Endpoint, ...]:
             write=lambda answered: json(shapes.me(answered.result)),
             shape=shapes.MeShape,
             summary=me.show.summary,
+        ),
+        Endpoint(
+            method="GET",
+            path="/v1/me/notices",
+            operations=(me.notices,),
+            read=nothing,
+            write=lambda answered: json(shapes.page(answered.result, notice)),
+            shape=list[NoticeShape],
+            summary=me.notices.summary,
         ),
         Endpoint(
             method="GET",

@@ -20,14 +20,13 @@ from gateway.model import (
     Message,
     Principal,
     Profile,
-    Requester,
     RoleAssignment,
     SessionFacts,
 )
 from gateway.operations.channel_turns import ChannelTurn
 from gateway.operations.context import SessionContext
-from gateway.operations.me import MySignIn
-from gateway.operations.people import NewToken, Person
+from gateway.operations.me import Myself, MySignIn
+from gateway.operations.people_arguments import NewToken, Person
 from gateway.operations.policy import InForce
 from gateway.ports import ChainReport, MergeReport, Page, PolicyVersion, StoredRecord
 from gateway.tools.registry import Tool
@@ -189,15 +188,17 @@ class MeShape(TypedDict):
     profile: MyProfile
     tenant: str
     credential: CredentialShape
+    notices: int
 
 
-def me(one: Requester) -> MeShape:
+def me(one: Myself) -> MeShape:
     """Who the caller is."""
-    mine = one.profile
+    asking, mine = one.requester, one.requester.profile
     return {
         "profile": {"id": mine.id, "name": mine.name, "emails": list(mine.emails), "roles": _my_roles(mine)},
-        "tenant": one.tenant,
-        "credential": _credential(one.principal),
+        "tenant": asking.tenant,
+        "credential": _credential(asking.principal),
+        "notices": one.notices,
     }
 
 

@@ -15,7 +15,8 @@ from gateway.identity import cookies
 from gateway.identity.credentials import Credentials
 from gateway.identity.login import BROWSER, CookieVerifier
 from gateway.identity.sign_ins import Attempt, BrowserSignIns
-from gateway.model import Requester, SignIn
+from gateway.model import SignIn
+from gateway.operations.me import Myself
 from gateway.pipeline import Call, Pipeline
 from gateway.stages.record_audit import Trail
 from gateway.tools.registry import AnyOperation
@@ -110,7 +111,7 @@ class Door:
         call = Call.of(_credentials(request), self._who_am_i)
         trail = Trail(request_id_of(request.scope), BROWSER, self._who_am_i.name)
         try:
-            requester = cast("Requester", await self._pipeline.run(call, trail))
+            myself = cast("Myself", await self._pipeline.run(call, trail))
             value = _cookie(request, cookies.COOKIE) or ""
             sign_in, principal = await self._verifier.signed_in(value)
         except Unauthenticated:
@@ -120,8 +121,8 @@ class Door:
         flow = self._flow_at(sign_in)
         ends_at = await flow.client.ends_at() if flow else None
         return self._pages.signed_in(
-            name=requester.profile.name,
-            tenant=requester.tenant,
+            name=myself.requester.profile.name,
+            tenant=myself.requester.tenant,
             csrf_token=principal.csrf_token or "",
             leads_to=[] if ends_at is None else [ends_at],
         )
