@@ -48,14 +48,17 @@ from gateway.identity.sign_ins import BrowserSignIns, OwnSignIns
 from gateway.identity.tokens import AccessTokens
 from gateway.logs import Loggers
 from gateway.operations.agents import AgentOperations
+from gateway.operations.asking import Asking
 from gateway.operations.audit import AuditOperations
 from gateway.operations.catalogue import Catalogue
 from gateway.operations.channel_turns import ChannelTurns
 from gateway.operations.connectors import ConnectorOperations
 from gateway.operations.context import context_operation
 from gateway.operations.deliveries import Deliveries
+from gateway.operations.explaining import ExplainOperations
 from gateway.operations.line import LineWebhooks
 from gateway.operations.me import MyOperations
+from gateway.operations.my_decisions import MyDecisions
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
 from gateway.operations.reach import ReachOperations
@@ -91,6 +94,7 @@ from gateway.tools.sessions import SessionTools
 from gateway.ways_in import WaysIn, ways_in
 from gateway.web.api.for_admins import for_admins
 from gateway.web.api.for_connectors import for_connectors
+from gateway.web.api.for_explaining import for_explaining
 from gateway.web.api.for_people import for_people
 from gateway.web.api.for_reach import for_reach
 from gateway.web.api.openapi import openapi
@@ -319,6 +323,7 @@ def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str]
         *for_people(catalogue),
         *for_admins(catalogue),
         *for_reach(catalogue),
+        *for_explaining(catalogue),
         *for_connectors(catalogue, turns),
     )
     app = starlette_app(
@@ -399,6 +404,7 @@ def _catalogue(
         ]
     )
     owners = Owners(stores.identities)
+    asking = Asking(stores.identities, conversations, tools, clock)
     held = HeldIdentities(stores.identities, stores.sign_ins, clock)
     rows = RowsInForce(states.current)
     weighing = PeopleAreWeighed(stores.identities, stores.sessions, held, rows, clock)
@@ -423,6 +429,8 @@ def _catalogue(
             WhoCan(stores.identities),
             WhatCan(stores.sessions, RightsInForce()),
         ),
+        explain=ExplainOperations(asking, stores.audit, stores.policies),
+        my_decisions=MyDecisions(stores.audit),
         audit=AuditOperations(stores.audit),
         connectors=ConnectorOperations(
             accounts, ChannelSessions(directory, stores.transcripts, clock), stores.identities

@@ -501,3 +501,4 @@ class AuditRecord(NamedTuple):
     rule: str | None = None
     decision: str | None = None
     details: Mapping[str, object] = {}
+    policy_version: int | None = None  # of the document that a decision was made by; older records don't say

@@ -66,6 +66,11 @@ class Authorize(Protocol):
     def scope_of(self, turn: Turn, asked: Requester, action: Action) -> Scope:
         """The sessions on which `asked` may do `action` from outside any; noted nowhere."""
 
+    def answer_function(
+        self, turn: Turn, asked: Requester, action: Action, family: tuple[Resource, ...], name: str
+    ) -> Decision:
+        """Whether the roles of `asked` could ever allow `action` on any of `family`."""
+
     def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether the requester's roles on `agent` could ever allow `action` on any of `family`."""
 

@@ -7,18 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli import drafts, output, reach
+from gateway.cli import drafts, explaining, output, reach
 from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, Cursor, Limit, TenantName, noun
-from gateway.cli.running import Desk, at_desk
-from gateway.errors import NotFound
-from gateway.operations.audit import Reading
+from gateway.cli.running import at_desk
 from gateway.operations.policy import OfVersion, PublishBody, Versions
 from gateway.policy.tokens import FIELD
-from gateway.ports import AuditFilter, StoredRecord
 from gateway.tools.arguments import parse
 from gateway.web.api import shapes
-from gateway.web.api.shapes import AuditShape, PolicyShape
+from gateway.web.api.shapes import PolicyShape
 
 
 def build() -> typer.Typer:
@@ -30,7 +27,7 @@ def build() -> typer.Typer:
     commands.command("publish")(publish)
     commands.command("history")(history)
     commands.command("rollback")(rollback)
-    commands.command("explain")(explain)
+    commands.command("explain")(explaining.explain)
     commands.command("who-can")(reach.who_can)
     commands.command("what-can")(reach.what_can)
     return commands
@@ -89,26 +86,6 @@ def rollback(
         output.show(as_json, shapes.policy(made), _print_in_force)
 
 
-def explain(
-    decision: Annotated[str, typer.Argument(metavar="DECISION", help="dec_…, as answers and refusals name it.")],
-    config: Config = None,
-    tenant: TenantName = None,
-    as_json: AsJson = False,
-) -> None:
-    """Says what a decision was about, which row decided it, and at which epoch: from the audit."""
-
-    async def ask(desk: Desk) -> StoredRecord:
-        narrow = AuditFilter(kind="decision", decision=decision)
-        page = await desk.ask(desk.catalogue.audit.read, lambda: Reading(narrow=narrow, limit=1, cursor=None))
-        if not page.items:
-            raise NotFound
-        record: StoredRecord = page.items[0]
-        return record
-
-    with refusals():
-        output.show(as_json, shapes.record(at_desk(config, tenant, ask)), _print_decision)
-
-
 def _print_document(shown: PolicyShape) -> None:
     output.complain(f"Version {shown['version']}, epoch {shown['epoch']}.")  # so that "> file" holds the text alone
     output.say(shown["text"].removesuffix("\n"))
@@ -122,11 +99,3 @@ def _print_history(listed: dict[str, Any]) -> None:
     rows = [(one["version"], one["published_at"], one["author"], one["comment"]) for one in listed["items"]]
     output.table(("version", "published", "by", "comment"), rows)
     output.more(listed["next_cursor"])
-
-
-def _print_decision(record: AuditShape) -> None:
-    effect = "Allowed" if record["effect"] == "allow" else "Denied"
-    output.say(f"{effect}: {record['code']}")
-    names = ("rule", "target", "agent", "action", "resource", "relation", "whose", "chat", "subjects", "profile")
-    shown: dict[str, Any] = {**record}
-    output.facts([*((name, shown[name]) for name in names), ("epoch", record["epoch"]), ("at", record["at"])])

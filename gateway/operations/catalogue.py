@@ -8,7 +8,9 @@ from dataclasses import dataclass, fields
 from gateway.operations.agents import AgentOperations
 from gateway.operations.audit import AuditOperations
 from gateway.operations.connectors import ConnectorOperations
+from gateway.operations.explaining import ExplainOperations
 from gateway.operations.me import MyOperations
+from gateway.operations.my_decisions import MyDecisions
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
 from gateway.operations.reach import ReachOperations
@@ -30,6 +32,8 @@ class Catalogue:
     people: PeopleOperations
     policy: PolicyOperations
     reach: ReachOperations
+    explain: ExplainOperations
+    my_decisions: MyDecisions
     audit: AuditOperations
     connectors: ConnectorOperations
 

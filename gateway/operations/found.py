@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.identity.roles import role_name
-from gateway.model import Resource, RoleAssignment, Whose
+from gateway.model import Origin, ProfileId, Resource, RoleAssignment, SessionFacts, Whose
 from gateway.policy.relations import origin_of, whose_of
 from gateway.policy.targets import FunctionTarget, MissingTarget, SessionTarget
 from gateway.sessions.conversations import Conversations
@@ -16,18 +16,23 @@ MOST_DETAILS = 100
 
 
 async def session(conversations: Conversations, turn: Turn, reference: str) -> SessionTarget | MissingTarget:
-    """The session of that key or id.
-
-    An incognito session's owner reaches it by its own key: such a request is made from inside it, since nowhere else is
-    the session there (design section 7, "an incognito session to anybody but itself").
-    """
+    """The session of that key or id; the turn is asked from where a request about it is made from."""
     facts = await conversations.find(turn.tenant, reference)
     if facts is None:
         return MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, reference)
-    one, asked_from = facts.session, turn.origin
-    if one.incognito and asked_from.session is None and whose_of(facts, turn.requester.profile.id) is Whose.OWN:
-        turn.origin = origin_of(one, None, tainted=asked_from.tainted)
+    turn.origin = asked_from(facts, turn.origin, turn.requester.profile.id)
     return SessionTarget(facts)
+
+
+def asked_from(facts: SessionFacts, origin: Origin, requester: ProfileId) -> Origin:
+    """Where a request about this session is made from.
+
+    An incognito session's owner reaches it by its own key; such a request is made from inside it, since nowhere else is
+    the session there (design section 7, "an incognito session to anybody but itself").
+    """
+    if facts.session.incognito and origin.session is None and whose_of(facts, requester) is Whose.OWN:
+        return origin_of(facts.session, None, tainted=origin.tainted)
+    return origin
 
 
 def function(turn: Turn, resource: Resource, name: str | None = None) -> FunctionTarget:

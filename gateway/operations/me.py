@@ -170,22 +170,22 @@ class MyOperations:
 
 
 async def _find_read(turn: Turn, _arguments: object) -> FunctionTarget:
-    return _of_oneself(turn, Action.READ, None)
+    return of_oneself(turn, Action.READ, None)
 
 
 async def _find_me(turn: Turn, _body: TokenBody) -> FunctionTarget:
-    return _of_oneself(turn, Action.EDIT, turn.requester.profile.id)
+    return of_oneself(turn, Action.EDIT, turn.requester.profile.id)
 
 
 async def _find_token(turn: Turn, arguments: OfToken) -> FunctionTarget:
-    return _of_oneself(turn, Action.EDIT, arguments.token)
+    return of_oneself(turn, Action.EDIT, arguments.token)
 
 
 async def _find_sign_in(turn: Turn, arguments: OfSignIn) -> FunctionTarget:
-    return _of_oneself(turn, Action.EDIT, arguments.sign_in)
+    return of_oneself(turn, Action.EDIT, arguments.sign_in)
 
 
-def _of_oneself(turn: Turn, action: Action, name: str | None) -> FunctionTarget:
+def of_oneself(turn: Turn, action: Action, name: str | None) -> FunctionTarget:
     """One's profile is no agent's: whoever holds a role on one agent alone asks by the rows of that one."""
     places = (ANY_AGENT, *sorted(turn.state.agents))
     may = (agent for agent in places if turn.authorize.could_ever(turn, agent, action, FAMILY))

@@ -31,7 +31,7 @@ RESOURCES: Mapping[FileKind, Resource] = {
     FileKind.PERSONAL_LONGTERM: Resource.PERSONAL_LONGTERM,
     FileKind.PERSONAL_DAILY: Resource.PERSONAL_DAILY,
 }
-_PERSONAL = frozenset({FileKind.PERSONAL, FileKind.PERSONAL_LONGTERM, FileKind.PERSONAL_DAILY})
+PERSONAL = frozenset({FileKind.PERSONAL, FileKind.PERSONAL_LONGTERM, FileKind.PERSONAL_DAILY})
 _EVERYWHERE = frozenset({FileKind.RULES, FileKind.SHARED})
 
 
@@ -90,9 +90,9 @@ class AssembleContext:
 
     def _omission(self, turn: Turn, agent: Agent, candidate: Candidate, owner: bool) -> Omission | None:
         """Why the file stays out, or None where it may be read. The policy is asked last."""
-        if not _belongs(turn.origin.kind, candidate):
+        if not belongs(turn.origin.kind, candidate):
             return Omission.SESSION_KIND
-        if candidate.kind in _PERSONAL and not owner:
+        if candidate.kind in PERSONAL and not owner:
             return Omission.NOT_PERMITTED
         if candidate.kind is FileKind.PERSONAL and turn.state.people < 2:
             return Omission.SINGLE_PERSON_TENANT
@@ -103,7 +103,7 @@ class AssembleContext:
         return Omission.GROUP_SESSION if because_of_the_group else Omission.NOT_PERMITTED
 
 
-def _belongs(kind: Kind | None, candidate: Candidate) -> bool:
+def belongs(kind: Kind | None, candidate: Candidate) -> bool:
     """The table of design section 6, for the kinds that never load more whatever the policy says."""
     if kind is Kind.SUBAGENT:
         return candidate.path == "AGENTS.md"
@@ -111,7 +111,7 @@ def _belongs(kind: Kind | None, candidate: Candidate) -> bool:
 
 
 def _target(turn: Turn, agent: Agent, candidate: Candidate) -> MemoryTarget:
-    owner = turn.requester.profile.id if candidate.kind in _PERSONAL else None
+    owner = turn.requester.profile.id if candidate.kind in PERSONAL else None
     return MemoryTarget(turn.tenant, agent.name, RESOURCES[candidate.kind], owner, candidate.path)
 
 

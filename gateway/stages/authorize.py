@@ -16,6 +16,7 @@ from gateway.model import (
     OUTSIDE,
     Action,
     AgentName,
+    Chat,
     Decision,
     Origin,
     Profile,
@@ -127,6 +128,25 @@ class AuthorizeStage:
         """The sessions on which `asked` may do `action` from outside any; noted nowhere, like `weigh`."""
         return Scope(asked.profile.id, OUTSIDE, self._cells(turn, asked, OUTSIDE, action))
 
+    def answer_function(
+        self, turn: Turn, asked: Requester, action: Action, family: tuple[Resource, ...], name: str
+    ) -> Decision:
+        """Whether the roles of `asked` could ever allow `action` on something of `family`, on any agent; see `answer`.
+        The record names what is asked for by `name`."""
+        subjects = asked.subjects_on(ANY_AGENT)
+        question = Question(ANY_AGENT, family[0], Relation.SELF, Whose.OWN, Chat.PRIVATE, action)
+        # Of what a function may be about nothing is known, so only what holds for whoever asks can be broken.
+        anything = FunctionTarget(turn.tenant, Resource.GATEWAY, name)
+        code = first_violation(asked, OUTSIDE, anything, question._replace(resource=Resource.GATEWAY))
+        if code is None and not any(
+            self._could_ever(turn, asked, agent, action, family) for agent in (ANY_AGENT, *turn.state.agents)
+        ):
+            code = "function_lacking"
+        verdict = Verdict(code is None, code or "allowed", None)
+        decision = self._note(turn, question, verdict, subjects, name, turn.at)
+        turn.trail.noted(decision.id, {"about": asked.profile.id})
+        return decision
+
     def _decide_on(self, turn: Turn, action: Action, target: SingleTarget) -> Decision:
         requester, name, session = turn.requester, target.name, None
         if isinstance(target, SessionTarget):
@@ -183,9 +203,14 @@ class AuthorizeStage:
 
     def could_ever(self, turn: Turn, agent: AgentName, action: Action, family: tuple[Resource, ...]) -> bool:
         """Whether any row could ever let the requester do `action` on something of `family` on this agent."""
-        subjects, now = turn.requester.subjects_on(agent), turn.at
+        return self._could_ever(turn, turn.requester, agent, action, family)
+
+    def _could_ever(
+        self, turn: Turn, who: Requester, agent: AgentName, action: Action, family: tuple[Resource, ...]
+    ) -> bool:
+        subjects, now = who.subjects_on(agent), turn.at
         return any(
-            scope_violation(turn.requester, resource) is None
+            scope_violation(who, resource) is None
             and turn.state.snapshot.could_ever(subjects, agent, resource, action, now)
             for resource in family
         )

@@ -141,6 +141,7 @@ def _access(trail: Trail, principal: Principal, effect: str, code: str, now: dat
             None,
             trail.last_decision,
             _NO_DETAILS,
+            None,
         )
     )
 
@@ -154,7 +155,7 @@ def _pending(trail: Trail, now: datetime) -> list[AuditRecord]:
     assert requester is not None  # noqa: S101 - nothing is decided before the requester is known
     tenant, profile, called = requester.tenant, requester.profile.id, requester.principal.called
     records = []
-    for decision, question, verdict, subjects, target, epoch, _version, session in decisions:
+    for decision, question, verdict, subjects, target, epoch, version, session in decisions:
         agent, resource, relation, whose, chat, action = question
         records.append(
             _record(
@@ -182,6 +183,7 @@ def _pending(trail: Trail, now: datetime) -> list[AuditRecord]:
                     verdict.rule,
                     decision,
                     trail.details.get(decision, _NO_DETAILS),
+                    version,
                 )
             )
         )

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from gateway.keys import new_id
-from gateway.model import Action, Agent, Chat, Resource
+from gateway.model import Action, Agent, Chat, Resource, TenantId
 from gateway.policy.permit import Permit
 from gateway.policy.targets import MemoryTarget, MissingTarget
 from gateway.ports import Clock, NoteRecord, Notes
@@ -159,13 +159,16 @@ def _agent_of(turn: Turn, name: str | None) -> Agent | None:
 
 
 async def _find_file(turn: Turn, arguments: GetArguments) -> MemoryTarget | MissingTarget:
+    return file_target(turn.tenant, _agent_of(turn, arguments.agent_id), arguments.path)
+
+
+def file_target(tenant: TenantId, agent: Agent | None, path: str) -> MemoryTarget | MissingTarget:
     """The file by what its path says it is; a path that is no memory file is missing like one that is not there."""
-    agent = _agent_of(turn, arguments.agent_id)
-    found = memory_resource(arguments.path)
+    found = memory_resource(path)
     if agent is None or found is None:
-        return MissingTarget(turn.tenant, Resource.MEMORY_DAILY, arguments.path)
+        return MissingTarget(tenant, Resource.MEMORY_DAILY, path)
     resource, owner = found
-    return MemoryTarget(turn.tenant, agent.name, resource, owner, arguments.path)
+    return MemoryTarget(tenant, agent.name, resource, owner, path)
 
 
 def _not_found(arguments: GetArguments) -> dict[str, object]:

@@ -147,13 +147,13 @@ def test_a_refusal_can_be_looked_up_by_who_reads_the_audit(terminal: Terminal, w
 
     assert explained.out.startswith("Denied: no_matching_row\n")
     assert terminal.demo.private in explained.out
-    assert (shown.json["action"], shown.json["whose"], shown.json["profile"]) == (
-        "status",
-        "other",
-        terminal.ids["bob"],
-    )
+    record = shown.json["record"]
+    assert (record["action"], record["whose"], record["profile"]) == ("status", "other", terminal.ids["bob"])
+    rows_are_theirs = who != "audrey"  # an auditor reads the audit, and not the policy
+    assert ("Rows that nearly did:" in explained.out) == rows_are_theirs
+    assert ("role:supervisor" in explained.out) == rows_are_theirs
     listed = terminal.rest("GET", f"/v1/admin/audit?decision={decision}&kind=decision", who="audrey")
-    assert listed["items"] == [shown.json]
+    assert listed["items"] == [record]
 
 
 def test_a_decision_is_explained_to_nobody_else(terminal: Terminal) -> None:
@@ -196,3 +196,41 @@ def test_who_can_and_what_can_are_told_to_whoever_may_read_the_policy(terminal: 
     assert terminal.run("policy", "what-can", "alice", who="alice").code == 3
     for who in ("dana", "audrey"):
         assert terminal.run("policy", "who-can", "history", "--session", session, who=who).code == 3
+
+
+def test_a_question_is_answered_in_words(terminal: Terminal) -> None:
+    """Issue 4: for a question too; a person by name, from a session and from outside any. REST says the same."""
+    words = ("--person", "dana", "--action", "history", "--session", terminal.demo.private)
+    outside = terminal.run("policy", "explain", *words, who="erin")
+    inside = terminal.run("policy", "explain", *words, "--from", terminal.demo.group, "--json", who="erin")
+    tool = terminal.run("policy", "explain", "--person", "dana", "--tool", "memory_get", who="erin")
+    half = terminal.run("policy", "explain", "--person", "dana", who="erin")
+    odd = terminal.run("policy", "explain", "--person", "dana", "--action", "peek", "--tool", "memory_get", who="erin")
+
+    assert (outside.code, outside.out.splitlines()[0]) == (0, "Allowed: allowed")
+    assert "Rows that matched:" in outside.out
+    assert (inside.code, inside.json["allowed"], inside.json["from"]) == (0, False, terminal.demo.group)
+    asked = {"person": terminal.ids["dana"], "action": "history", "session": terminal.demo.private}
+    answered = terminal.rest(
+        "POST", "/v1/admin/policy/explain", who="erin", body={**asked, "from": terminal.demo.group}
+    )
+    assert {**answered, "decision": ""} == {**inside.json, "decision": ""}
+    assert (tool.code, tool.out.splitlines()[0]) == (0, "Allowed: allowed")
+    assert (half.code, odd.code) == (2, 2)
+
+
+def test_a_decision_that_would_be_another_today_says_so(terminal: Terminal) -> None:
+    """Both versions are told, and that the roles are others by now."""
+    refused = terminal.run("sessions", "show", terminal.demo.private, who="bob")
+    decision = refused.err.split("gateway policy explain ")[1].strip()
+    text = terminal.run("policy", "show", who=None).out
+    rows = "".join(f"p, *, *, session/private, agent, any, *, {word}, allow\n" for word in ("status", "read"))
+    assert _publish(terminal, f"{text}\n{rows}", 1, who=None)[0] == 0
+    assert terminal.run("people", "roles", "bob", "--none").code == 0
+
+    explained = terminal.run("policy", "explain", decision)
+
+    assert "Version 1, by which it was decided: No row allows" in explained.out
+    assert "Version 2, in force now: Lines " in explained.out
+    assert explained.out.endswith("Today the same facts would be allowed.\n")
+    assert "Their roles are others by now: *, user:prf_" in explained.out

@@ -45,7 +45,13 @@ BODIES: dict[tuple[str, str], Any] = {
     ("DELETE", "/v1/admin/people/{profile}/identities"): {"issuer": "https://id.example", "subject": "x"},
     ("POST", "/v1/admin/people/{profile}/tokens"): {"name": "robot"},
     ("POST", "/v1/admin/agents"): {"name": "train"},
+    ("POST", "/v1/admin/policy/explain"): {"decision": "dec_00000000000000000000000000"},
+    ("POST", "/v1/me/explain"): {"decision": "dec_00000000000000000000000000"},
     ("PUT", "/v1/admin/policy"): {"text": "", "base_version": 1, "comment": "x"},
+}
+QUERIES = {  # of those routes that can't be asked without one
+    "/v1/admin/policy/who-can": "?action=get&agent=flight&resource=memory/shared",
+    "/v1/admin/policy/what-can": "?person={profile}",
 }
 TOOLS: dict[str, list[dict[str, Any]]] = {
     "sessions_list": [{}, {"messageLimit": 3}],
@@ -82,7 +88,8 @@ def endpoints(home: House, loggers: Loggers) -> list[Endpoint]:
 def examples(home: House, loggers: Loggers, **words: str) -> Iterator[Example]:
     """Each row with every tool; `words` fill in the path. A row that needs a body and has none here is a KeyError."""
     for endpoint in endpoints(home, loggers):
-        path = re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], f"{{{found[1]}}}"), endpoint.path)
+        asked = endpoint.path + QUERIES.get(endpoint.path, "")
+        path = re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], f"{{{found[1]}}}"), asked)
         if "{tool}" in path:
             for tool in home.gateway.catalogue.tools.all():
                 for arguments in TOOLS[tool.name]:

@@ -79,6 +79,7 @@ async def test_a_decision_keeps_everything_it_was_made_of(home: House) -> None:
         "code": "no_matching_row",
         "rule": None,
         "epoch": int(refused.headers["gateway-epoch"]),
+        "policy_version": 1,
         "decision": refused.headers["gateway-decision"],
         "details": {},
         "surface": "rest",

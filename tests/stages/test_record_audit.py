@@ -94,6 +94,7 @@ async def test_every_field_of_a_record_is_in_its_place(clock: SettableClock) -> 
         "whose": "shared",
         "chat": "group",
         "subjects": ("*", "role:member", "user:prf_alice"),
+        "policy_version": 2,
     }
     assert sink.records == [
         AuditRecord(

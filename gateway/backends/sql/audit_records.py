@@ -26,7 +26,7 @@ def encode(records: Sequence[AuditRecord]) -> list[tuple[AuditRecord, bytes]]:
     """Each record as it is stored, and its JSON: a list of its fields, in their order. The hash covers these very
     bytes, and they are kept; nobody makes them again.
 
-    A list, since naming 24 fields costs more than everything else that is done to a record. Never fails, since a record
+    A list, since naming 25 fields costs more than everything else that is done to a record. Never fails, since a record
     that can't be written would be lost: half a surrogate pair becomes its escape.
     """
     # The whole batch in one call, which takes a third of the time. Inside a text a line's end is written as an escape,

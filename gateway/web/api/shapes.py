@@ -539,6 +539,7 @@ class AuditShape(TypedDict):
     code: str
     rule: str | None
     epoch: int
+    policy_version: int | None
     decision: str | None
     details: dict[str, Any]
     surface: str
@@ -570,6 +571,7 @@ def record(stored: StoredRecord) -> AuditShape:
         "code": one.code,
         "rule": one.rule,
         "epoch": one.epoch,
+        "policy_version": one.policy_version,
         "decision": one.decision,
         "details": dict(one.details),
         "surface": one.surface,
