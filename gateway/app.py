@@ -61,6 +61,7 @@ from gateway.operations.me import MyOperations
 from gateway.operations.my_decisions import MyDecisions
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
+from gateway.operations.preview import PreviewOperations
 from gateway.operations.reach import ReachOperations
 from gateway.operations.sessions import SessionOperations
 from gateway.operations.what_can import WhatCan
@@ -96,6 +97,7 @@ from gateway.web.api.for_admins import for_admins
 from gateway.web.api.for_connectors import for_connectors
 from gateway.web.api.for_explaining import for_explaining
 from gateway.web.api.for_people import for_people
+from gateway.web.api.for_preview import for_preview
 from gateway.web.api.for_reach import for_reach
 from gateway.web.api.openapi import openapi
 from gateway.web.app import starlette_app
@@ -256,6 +258,8 @@ def compose(
         observer=metrics.audit,
     )
     metrics.audit.watch_depth(lambda: buffer.waiting)
+    epochs.when_risen(lambda tenant, _epoch: states.heard(tenant))
+    states.when_in_force(metrics.in_force)
     metrics.watch_epoch_age(lambda: epochs.age_s)
     refusals = Refusals(_refusal_log(loggers), clock)
     profiles = ProfileResolver(
@@ -324,6 +328,7 @@ def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str]
         *for_admins(catalogue),
         *for_reach(catalogue),
         *for_explaining(catalogue),
+        *for_preview(catalogue),
         *for_connectors(catalogue, turns),
     )
     app = starlette_app(
@@ -409,6 +414,7 @@ def _catalogue(
     rows = RowsInForce(states.current)
     weighing = PeopleAreWeighed(stores.identities, stores.sessions, held, rows, clock)
     tokens = AccessTokens(stores.identities, weighing, clock)
+    publishing = PublishingIsWeighed(stores.identities, held)
     return Catalogue(
         tools=tools,
         context=context_operation(conversations, ways.turn_tokens, taints),
@@ -422,7 +428,8 @@ def _catalogue(
             tokens,
             stores.identities,
         ),
-        policy=PolicyOperations(stores.policies, PublishingIsWeighed(stores.identities, held), clock),
+        policy=PolicyOperations(stores.policies, publishing, clock),
+        preview=PreviewOperations(stores.policies, stores.audit, stores.identities, publishing),
         reach=ReachOperations(
             stores.identities,
             conversations,

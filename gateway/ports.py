@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from gateway.errors import Conflict
 from gateway.model import (
@@ -481,6 +481,34 @@ class ChainReport:
     faults: tuple[str, ...]
 
 
+class Recorded(NamedTuple):
+    """What a decision was made of, as the audit has it: words, and whoever reads them checks them."""
+
+    profile: str | None
+    subjects: frozenset[str]
+    agent: str | None
+    resource: str | None
+    relation: str | None
+    whose: str | None
+    chat: str | None
+    action: str | None
+    operation: str
+    code: str
+    session: str | None
+    target: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedDecisions:
+    """Each different decision and how often it was made. Of many one in `every`; 1 where all were read."""
+
+    counts: Mapping[Recorded, int]
+    seen: int
+    every: int
+    unreadable: int  # of a body that somebody broke
+    about_others: int  # answers to a question about somebody, who did nothing
+
+
 class Audit(Protocol):
     """The append-only, keyed hash chain of each tenant."""
 
@@ -491,6 +519,9 @@ class Audit(Protocol):
         self, tenant: TenantId, narrow: AuditFilter, *, limit: int, cursor: str | None, ascending: bool = False
     ) -> Page[StoredRecord]:
         """Newest first, or oldest first."""
+
+    async def decisions(self, tenant: TenantId, since: datetime, *, most: int) -> RecordedDecisions:
+        """What was decided from `since` on; of more than `most` a fair sample."""
 
     async def verify(self, tenant: TenantId) -> ChainReport:
         """Reads the whole chain and the signed checkpoint outside the database."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli import drafts, explaining, output, reach
+from gateway.cli import drafts, explaining, output, preview, reach
 from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, Cursor, Limit, TenantName, noun
 from gateway.cli.running import at_desk
@@ -28,6 +28,8 @@ def build() -> typer.Typer:
     commands.command("history")(history)
     commands.command("rollback")(rollback)
     commands.command("explain")(explaining.explain)
+    commands.command("preview")(preview.preview)
+    commands.command("watch")(preview.watch)
     commands.command("who-can")(reach.who_can)
     commands.command("what-can")(reach.what_can)
     return commands

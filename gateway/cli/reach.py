@@ -17,7 +17,7 @@ from gateway.ports import Page
 from gateway.tools.arguments import parse
 from gateway.web.api import shapes_reach
 from gateway.web.api.for_reach import WhatCanQuery, WhoCanQuery
-from gateway.web.api.shapes_reach import AbilityShape, ReachShape
+from gateway.web.api.shapes_reach import ReachShape, WordsShape
 
 _FROM = {"private": "in private", "group": "from a group"}
 
@@ -102,6 +102,6 @@ def _print_reach(reach: ReachShape) -> None:
     output.more(reach["next_cursor"])
 
 
-def _row(one: AbilityShape) -> tuple[str, ...]:
+def _row(one: WordsShape) -> tuple[str, ...]:
     what = f"{one['resource']} ({one['relation']})"
     return one["agent"], what, one["whose"], _FROM[one["chat"]], " ".join(one["actions"])

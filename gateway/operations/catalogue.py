@@ -13,6 +13,7 @@ from gateway.operations.me import MyOperations
 from gateway.operations.my_decisions import MyDecisions
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
+from gateway.operations.preview import PreviewOperations
 from gateway.operations.reach import ReachOperations
 from gateway.operations.sessions import SessionOperations
 from gateway.tools.personal_instructions import PersonalInstructions
@@ -31,6 +32,7 @@ class Catalogue:
     agents: AgentOperations
     people: PeopleOperations
     policy: PolicyOperations
+    preview: PreviewOperations
     reach: ReachOperations
     explain: ExplainOperations
     my_decisions: MyDecisions

@@ -11,9 +11,10 @@ from gateway.errors import Invalid, NotFound
 from gateway.keys import is_profile_id
 from gateway.model import ANY_AGENT, OUTSIDE, Action, AgentName, Chat, Profile, ProfileId, Resource
 from gateway.operations.found import function
-from gateway.operations.what_can import Ability, Reachable, WhatCan
+from gateway.operations.what_can import Reachable, WhatCan
 from gateway.operations.who_can import Able, Wanted, WhoCan
 from gateway.policy.permit import Permit
+from gateway.policy.population import Words
 from gateway.policy.relations import origin_of
 from gateway.policy.targets import PERSONAL_RESOURCES, FunctionTarget, MemoryTarget, SessionTarget, SingleTarget
 from gateway.ports import Identities, Page
@@ -81,7 +82,7 @@ class Reach:
 
     profile: Profile
     action: Action
-    abilities: tuple[Ability, ...]
+    abilities: tuple[Words, ...]
     sessions: Page[Reachable]
 
 

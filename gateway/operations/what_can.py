@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gateway.model import OUTSIDE, Action, AgentName, Chat, Profile, Relation, Resource, Session, Whose
+from gateway.model import OUTSIDE, Action, AgentName, Profile, Session, Whose
 from gateway.model import SessionFacts as Facts
 from gateway.operations.somebody import as_requester
 from gateway.policy.comparison import POSSIBLE
 from gateway.policy.in_force import RightsInForce
+from gateway.policy.population import Words, grouped
 from gateway.policy.relations import readable_after, whose_of
-from gateway.policy.rights import facts_in
 from gateway.policy.targets import SessionTarget
 from gateway.ports import Page, SessionFilter, Sessions
 from gateway.turn import Turn
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ability:
-    """The actions that somebody has on one kind of thing of an agent, as it stands to them, from one kind of chat."""
-
-    agent: AgentName
-    resource: Resource
-    relation: Relation
-    whose: Whose
-    chat: Chat
-    actions: tuple[Action, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +33,14 @@ class WhatCan:
         self._sessions = sessions
         self._rights = rights
 
-    async def abilities(self, turn: Turn, profile: Profile, agent: AgentName | None) -> list[Ability]:
+    async def abilities(self, turn: Turn, profile: Profile, agent: AgentName | None) -> list[Words]:
         """All that the rows allow them, invariants taken off. Empty for a profile that is not active."""
         if profile.disabled or profile.merged_into is not None:
             return []
         rights = await self._rights.of(turn.state, turn.at)
-        found: list[Ability] = []
+        found: list[Words] = []
         for place in sorted(turn.state.agents) if agent is None else [agent]:
-            found.extend(_grouped(place, rights.of(profile.subjects_on(place), place) & POSSIBLE))
+            found.extend(grouped(place, rights.of(profile.subjects_on(place), place) & POSSIBLE))
         return found
 
     async def sessions(
@@ -76,11 +63,3 @@ class WhatCan:
             rule=verdict.rule,
             reads_after=readable_after(facts, profile.id),
         )
-
-
-def _grouped(agent: AgentName, facts: int) -> Iterator[Ability]:
-    grouped: dict[tuple[Resource, Relation, Whose, Chat], list[Action]] = {}
-    for fact in facts_in(facts):
-        grouped.setdefault((fact.resource, fact.relation, fact.whose, fact.chat), []).append(fact.action)
-    for (resource, relation, whose, chat), actions in grouped.items():
-        yield Ability(agent=agent, resource=resource, relation=relation, whose=whose, chat=chat, actions=tuple(actions))

@@ -45,6 +45,8 @@ class TenantStates:
         self._identities = identities
         self._epoch_of = epoch_of
         self._clock = clock
+        self._in_force: Callable[[float], None] = lambda _seconds: None
+        self._heard: dict[TenantId, datetime] = {}
         self._states: dict[TenantId, TenantState] = {}
         self._loading: defaultdict[TenantId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -62,16 +64,30 @@ class TenantStates:
             self._states[tenant] = state
         return state
 
+    def when_in_force(self, listener: Callable[[float], None]) -> None:
+        """Tells `listener` how long after it was published a version was in force here: from when its epoch was heard
+        nothing is decided by an older one, whenever the next question comes."""
+        self._in_force = listener
+
+    def heard(self, tenant: TenantId) -> None:
+        """Notes that the tenant's epoch has risen."""
+        self._heard.setdefault(tenant, self._clock.now())
+
     async def _load(self, tenant: TenantId) -> TenantState:
         async with self._loading[tenant]:
             known = self._states.get(tenant)
             if known is not None and known.epoch >= self._epoch_of(tenant):
                 return known
-            state = await self._read(tenant, known)
+            state, published_at = await self._read(tenant, known)
             self._states[tenant] = state
+            # The first state of a process says nothing of how quick it is: its version may be a year old.
+            heard = self._heard.pop(tenant, self._clock.now())
+            if known is not None and known.snapshot.version != state.snapshot.version:
+                self._in_force((heard - published_at).total_seconds())
             return state
 
-    async def _read(self, tenant: TenantId, known: TenantState | None) -> TenantState:
+    async def _read(self, tenant: TenantId, known: TenantState | None) -> tuple[TenantState, datetime]:
+        """The state as the store has it, and when its policy was published."""
         found = await self._policies.current(tenant)
         if found is None:
             raise Unavailable("This organisation has no policy in force yet. The operator can publish one.")
@@ -83,13 +99,14 @@ class TenantStates:
             snapshot = await asyncio.to_thread(_snapshot, version, self._clock.now())
         agents = await self._agents.all(tenant)
         # The epoch was read first: a change between the reads raises it again, and this state is read anew.
-        return TenantState(
+        state = TenantState(
             tenant=tenant,
             epoch=epoch,
             snapshot=snapshot,
             agents={agent.name: agent for agent in agents},
             people=await self._identities.count_people(tenant),
         )
+        return state, version.published_at
 
 
 def _snapshot(version: PolicyVersion, now: datetime) -> Snapshot:

@@ -25,6 +25,7 @@ from gateway.settings import is_loopback
 FORWARDED = frozenset({"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"})
 
 UNNAMED = "unnamed"
+IN_FORCE_SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30)
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -47,6 +48,13 @@ class Metrics:
             "gateway_epoch_age_seconds", "Seconds since the store last confirmed the epochs.", registry=self.registry
         )
 
+        self._in_force = Histogram(
+            "gateway_policy_in_force_seconds",
+            "From the publishing of a policy until nothing is decided by an older one in this process.",
+            buckets=IN_FORCE_SECONDS,
+            registry=self.registry,
+        )
+
     @property
     def request(self) -> Callable[[str, int, float], None]:
         """See `_Tallies.request`."""
@@ -55,6 +63,10 @@ class Metrics:
     def decision(self, verdict: Verdict) -> None:
         """Counts one answer of the policy; its words are from closed lists."""
         self._tallies.decisions[verdict.allowed, verdict.code] += 1
+
+    def in_force(self, seconds: float) -> None:
+        """Notes how long a newly published policy took to decide here."""
+        self._in_force.observe(max(0.0, seconds))
 
     def delivery(self, outcome: str) -> None:
         """Counts one message that an agent's runtime was to be told of: sent, failed or dropped."""

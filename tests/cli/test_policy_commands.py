@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,40 @@ def test_a_decision_that_would_be_another_today_says_so(terminal: Terminal) -> N
     assert "Version 2, in force now: Lines " in explained.out
     assert explained.out.endswith("Today the same facts would be allowed.\n")
     assert "Their roles are others by now: *, user:prf_" in explained.out
+
+
+def test_a_preview_names_who_gains_and_who_loses_and_publishes_nothing(terminal: Terminal) -> None:
+    """Issue of the admin: before it is published, and what it did afterwards."""
+    before = terminal.run("policy", "show", "--json", who="erin").json
+    draft = Path("draft.csv")
+    row = "p, role:member, flight, session/private, agent, any, private, history, allow\n"
+    ends = "p, role:supervisor, flight, session/private, agent, any, private, history, deny, {until}\n"
+    until = (datetime.now(UTC) + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    draft.write_text(before["text"] + row + ends.format(until=until), encoding="utf-8")
+
+    printed = terminal.run("policy", "preview", str(draft), who="erin")
+    found = terminal.run("policy", "preview", str(draft), "--days", "3", "--json", who="erin")
+
+    assert (printed.code, found.code) == (0, 0)
+    assert "people gain something, 1 lose something." in printed.out
+    assert "+ history on session/private (of other people) of flight" in printed.out
+    assert f"ends by itself at {until}." in printed.out
+    assert printed.out.endswith("Nothing is published.\n")
+    assert found.json["base_version"] == before["version"]
+    assert terminal.run("policy", "show", "--json", who="erin").json == before
+    draft.write_text(before["text"] + "# nothing\n", encoding="utf-8")
+    assert "Nobody gains or loses anything." in terminal.run("policy", "preview", str(draft), who="erin").out
+    mine = before["text"] + row.replace("role:member", f"user:{terminal.ids['erin']}")
+    draft.write_text(mine, encoding="utf-8")
+    assert "An owner has to publish this: " in terminal.run("policy", "preview", str(draft), who="erin").out
+    draft.write_text(row, encoding="utf-8")
+    assert "Can't be published: " in terminal.run("policy", "preview", str(draft), who="erin").out
+    draft.write_text("p, nobody\n", encoding="utf-8")
+    assert terminal.run("policy", "preview", str(draft), who="erin").code == 1
+    assert terminal.run("policy", "preview", str(draft), "--days", "0", who="erin").code == 2
+    assert terminal.run("policy", "watch", who="erin").code == 1  # there was no version before the first
+    assert terminal.run("policy", "watch", who="alice").code == 3
+    draft.write_text(before["text"] + row, encoding="utf-8")
+    assert _publish(terminal, draft.read_text(encoding="utf-8"), before["version"])[0] == 0
+    watched = terminal.run("policy", "watch", who="erin").out
+    assert watched.startswith(f"Version {before['version'] + 1}, compared with version {before['version']}:")

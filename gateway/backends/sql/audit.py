@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from gateway.backends.sql.audit_verify import verify
 from gateway.backends.sql.bulk import BulkInsert
 from gateway.backends.sql.checkpoints import Checkpoint, Checkpoints, Found
 from gateway.backends.sql.database import Database, driver
+from gateway.backends.sql.decisions import read_decisions
 from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.tables import audit, from_instant, to_instant
 from gateway.errors import Unavailable
 from gateway.model import AuditRecord, TenantId
-from gateway.ports import AuditFilter, ChainReport, Page, StoredRecord
+from gateway.ports import AuditFilter, ChainReport, Page, RecordedDecisions, StoredRecord
 
 _CURSOR = "audit"
 _COLUMNS = (audit.c.sequence, audit.c.hash, audit.c.body, *(audit.c[name] for name in INDEXED))
@@ -81,6 +83,10 @@ class SqlAudit:
             return [_stored(tenant, row) for row in connection.execute(query)]
 
         return cursors.page(_CURSOR, await self._database.read(work), limit, lambda stored: stored.sequence)
+
+    async def decisions(self, tenant: TenantId, since: datetime, *, most: int) -> RecordedDecisions:
+        """What was decided from `since` on; see `decisions.read_decisions`."""
+        return await self._database.read(partial(read_decisions, tenant, since, most))
 
     async def verify(self, tenant: TenantId) -> ChainReport:
         """Reads the whole chain and the signed checkpoint outside the database; see `audit_verify`."""

@@ -7,8 +7,9 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from gateway.operations.reach import Reach
-from gateway.operations.what_can import Ability, Reachable
+from gateway.operations.what_can import Reachable
 from gateway.operations.who_can import Able
+from gateway.policy.population import Words
 from gateway.ports import Page
 from gateway.web.api.shapes import page
 
@@ -31,7 +32,7 @@ class AbleShape(TypedDict):
     reads_after: int
 
 
-class AbilityShape(TypedDict):
+class WordsShape(TypedDict):
     """What somebody may do with one kind of thing of an agent."""
 
     agent: str
@@ -61,7 +62,7 @@ class ReachShape(TypedDict):
 
     profile: NameShape
     action: str
-    abilities: list[AbilityShape]
+    abilities: list[WordsShape]
     items: list[ReachableShape]
     next_cursor: str | None
 
@@ -77,7 +78,7 @@ def what_can(found: Reach) -> ReachShape:
     return {
         "profile": {"id": found.profile.id, "name": found.profile.name, "kind": found.profile.kind},
         "action": found.action,
-        "abilities": [_ability(one) for one in found.abilities],
+        "abilities": [words(one) for one in found.abilities],
         "items": sessions["items"],
         "next_cursor": sessions["next_cursor"],
     }
@@ -93,7 +94,8 @@ def _able(one: Able) -> AbleShape:
     }
 
 
-def _ability(one: Ability) -> AbilityShape:
+def words(one: Words) -> WordsShape:
+    """What may be done with one kind of thing."""
     return {
         "agent": one.agent,
         "resource": one.resource,

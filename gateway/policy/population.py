@@ -1,0 +1,74 @@
+"""Turns two documents and the people there are into who gains and who loses what (design section 7, "preview")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.model import ANY_AGENT, Action, AgentName, Chat, Profile, Relation, Resource, Whose
+from gateway.policy.comparison import Change, SubjectsOn
+from gateway.policy.rights import FactSet, facts_in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Actions on one kind of thing of an agent (`*`: every agent), as it stands to somebody, from one kind of chat."""
+
+    agent: AgentName
+    resource: Resource
+    relation: Relation
+    whose: Whose
+    chat: Chat
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affected:
+    """Those who decide alike, one person or a class, and what changes for them."""
+
+    holder: Profile
+    people: int
+    gains: tuple[Words, ...]
+    losses: tuple[Words, ...]
+
+
+def affected(change: Change, holders: Iterable[tuple[Profile, int]]) -> list[Affected]:
+    """Those of the holders for whom anything changes; each with how many people it stands for."""
+    found = []
+    for holder, people in holders:
+        gains, losses = change.gains(_subjects(holder)), change.losses(_subjects(holder))
+        if gains or losses:
+            found.append(
+                Affected(holder=holder, people=people, gains=in_words(gains, change), losses=in_words(losses, change))
+            )
+    return found
+
+
+def in_words(by_agent: Mapping[str, FactSet], change: Change) -> tuple[Words, ...]:
+    """The facts by agent; what is true of every agent is said once, as of `*`."""
+    everywhere = by_agent.get(ANY_AGENT, 0)
+    for agent in change.agents:
+        everywhere &= by_agent.get(agent, 0)
+    words = list(grouped(ANY_AGENT, everywhere))
+    for agent, facts in by_agent.items():
+        if agent != ANY_AGENT:
+            words.extend(grouped(AgentName(agent), facts & ~everywhere))
+    return tuple(words)
+
+
+def grouped(agent: AgentName, facts: FactSet) -> Iterator[Words]:
+    """The facts of one agent, those that differ in nothing but the action together."""
+    found: dict[tuple[Resource, Relation, Whose, Chat], list[Action]] = {}
+    for fact in facts_in(facts):
+        found.setdefault((fact.resource, fact.relation, fact.whose, fact.chat), []).append(fact.action)
+    for (resource, relation, whose, chat), actions in found.items():
+        yield Words(agent=agent, resource=resource, relation=relation, whose=whose, chat=chat, actions=tuple(actions))
+
+
+def named_in(subjects: Iterable[str]) -> Sequence[str]:
+    """The ids of people among the subjects of rows."""
+    return sorted(one.removeprefix("user:") for one in subjects if one.startswith("user:"))
+
+
+def _subjects(holder: Profile) -> SubjectsOn:
+    return lambda agent: holder.subjects_on(AgentName(agent))

@@ -1,0 +1,196 @@
+"""What a draft would change: recorded decisions put again, and everybody who is there (design section 7)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import httpx2
+import pytest
+
+from gateway.policy.shipped import shipped
+from tests.clock import SettableClock
+from tests.house import House
+
+PREVIEW, WATCH, POLICY = "/v1/admin/policy/preview", "/v1/admin/policy/watch", "/v1/admin/policy"
+DEFAULT = shipped("default.csv")
+READS_ALL = "p, role:member, *, session/private, agent, any, private, history, allow"
+NO_LONG_MEMORY = "p, role:member, *, memory/longterm, all, any, *, *, deny"
+
+
+async def preview(home: House, *rows: str, text: str = DEFAULT, days: int = 7, who: str = "erin") -> Any:
+    """The preview of the default with these rows."""
+    answer = await home.post(who, PREVIEW, {"text": "\n".join([text, *rows]), "days": days})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def some_past(home: House) -> str:
+    """Alice's session, read by her, asked for by bob, listed by both; a memory file; what only an invariant refuses."""
+    session = await home.open("alice")
+    await home.say("alice", session, "My salary is 7.")
+    group = await home.open("alice", "group", participants=[home.id("bob")])
+    for _ in range(2):
+        assert (await home.get("bob", f"/v1/sessions/{session}/messages")).status_code == 404
+    assert (await home.get("alice", f"/v1/sessions/{session}/messages")).status_code == 200
+    assert (await home.get("bob", "/v1/sessions")).status_code == 200
+    assert (await home.tool("alice", session, "memory_get", path="MEMORY.md")).status_code == 200
+    await home.tool("bob", group, "memory_get", path="MEMORY.md")  # never in a group, whatever the rows say
+    assert (await home.get("bob", "/v1/admin/people")).status_code == 403
+    return session
+
+
+async def test_a_draft_is_tried_on_what_was_really_asked_and_on_everybody(home: House) -> None:
+    """Issue: who gains, who loses, per person, agent and tool, with counts and examples; nothing is published."""
+    session = await some_past(home)
+    before = (await home.get("erin", POLICY)).json()
+
+    gained = await preview(home, READS_ALL)
+    lost = await preview(home, NO_LONG_MEMORY)
+    same = await preview(home, "# A comment.")
+
+    assert (gained["gains"], gained["losses"]) == (2, 0)
+    assert gained["by_person"] == [{"profile": home.id("bob"), "name": "bob", "gains": 2, "losses": 0}]
+    assert [one["name"] for one in gained["by_tool"]] == ["messages.list"]
+    assert [one["name"] for one in gained["by_resource"]] == ["session/private"]
+    (example,) = gained["examples"]
+    assert (example["change"], example["times"], example["session"], example["name"]) == ("gain", 2, session, "bob")
+    (members,) = gained["population"]
+    assert (members["people"], members["roles"]) == (3, [{"role": "member", "agent": "*"}])
+    assert members["gains"] == [
+        {
+            "agent": "*",
+            "resource": "session/private",
+            "relation": relation,
+            "whose": "other",
+            "chat": "private",
+            "actions": ["history"],
+        }
+        for relation in ("self", "child", "same_agent")
+    ]
+    assert (gained["people_gaining"], gained["people_losing"]) == (3, 0)  # supervisors read these already
+
+    assert (lost["gains"], lost["losses"]) == (0, 1)
+    assert lost["examples"][0]["resource"] == "memory/longterm"
+    assert lost["people_losing"] == 4  # a supervisor is a member too
+    assert same["population"] == same["examples"] == same["by_tool"] == []
+    assert (same["decisions"]["lists"] > 0, same["decisions"]["every"]) == (True, 1)
+    assert (await home.get("erin", POLICY)).json() == before
+    assert "salary" not in str(gained)
+
+
+async def test_what_an_invariant_refused_can_not_flip(home: House) -> None:
+    """Issue: flips of an invariant cannot occur, and a draft that allows everything opens nothing that they close."""
+    await some_past(home)
+
+    found = await preview(home, "p, *, *, *, all, any, *, *, allow", text="")
+
+    assert {"longterm_in_shared_session", "function_lacking"} <= found["decisions"]["refused_anyway"].keys()
+    assert all(one["resource"] != "memory/longterm" for one in found["examples"])
+    everything = [one for each in found["population"] for one in each["gains"]]
+    assert everything
+    assert not [
+        one
+        for one in everything
+        if one["resource"] == "memory/longterm" and one["chat"] == "group" and "get" in one["actions"]
+    ]
+    assert not [one for one in everything if one["resource"].startswith("memory/personal") and one["whose"] != "own"]
+
+
+async def test_people_whom_a_row_names_are_looked_at_alone(home: House) -> None:
+    """A class decides alike but for those; a row that names a merged profile is its survivor's."""
+    await home.add("frank", "member")
+    await home.gateway.stores.identities.merge(
+        home.tenant, home.id("frank"), home.id("carol"), home.gateway.clock.now()
+    )
+    row = f"p, user:{home.id('frank')}, flight, session/private, agent, any, private, read, allow, 2026-12-08T00:00:00Z"
+
+    found = await preview(home, row, "p, user:prf_00000000000000000000000000, *, session/*, all, any, *, *, allow")
+
+    (carol,) = found["population"]
+    assert (carol["profile"], carol["name"], carol["people"]) == (home.id("carol"), "carol", 1)
+    assert {one["agent"] for one in carol["gains"]} == {"flight"}
+    assert [one["until"] for one in found["ends"]] == ["2026-12-08T00:00:00Z"]
+
+
+async def test_what_publishing_would_refuse_is_said_before(home: House) -> None:
+    """Design section 5: whoever previews learns that an owner has to publish it, and what locks everybody out."""
+    mine = f"p, user:{home.id('erin')}, *, session/private, agent, any, private, read, allow"
+
+    gains = await preview(home, mine)
+    locked = await preview(home, text="p, role:member, *, session/*, agent, shared, private, *, allow")
+
+    assert "gain" in gains["only_an_owner"][0]
+    assert gains["refused"] == []
+    assert "nobody who is owner or admin" in locked["refused"][0]
+    faulty = await home.post("erin", PREVIEW, {"text": "p, nobody\np, role:member"})
+    assert faulty.status_code == 422
+    assert [one["line"] for one in faulty.json()["errors"]] == [1, 2]
+    for days in (0, 91):
+        assert (await home.post("erin", PREVIEW, {"text": DEFAULT, "days": days})).status_code == 422
+    for who in ("alice", "dana", "audrey"):
+        for refused in (await home.post(who, PREVIEW, {"text": DEFAULT}), await home.get(who, WATCH)):
+            assert refused.status_code == 403
+
+
+async def test_only_the_days_that_are_asked_for_count(home: House, clock: SettableClock) -> None:
+    """Issue: the last N days."""
+    await some_past(home)
+    clock.set(clock.now() + timedelta(days=3))
+    await home.get("alice", "/v1/sessions")
+
+    assert (await preview(home, READS_ALL, days=2))["gains"] == 0
+    assert (await preview(home, READS_ALL, days=4))["gains"] == 2
+
+
+async def test_a_watch_says_what_a_publishing_really_changed(home: House, clock: SettableClock) -> None:
+    """Issue: flips seen since. The document before it is asked what was asked since."""
+    session = await some_past(home)
+    clock.advance(1)
+    put = {"text": f"{DEFAULT}\n{READS_ALL}\n", "base_version": 1, "comment": "Open."}
+    assert (await home.send("olga", "PUT", POLICY, put)).status_code == 200
+    assert (await home.get("bob", f"/v1/sessions/{session}/messages")).status_code == 200
+
+    seen = (await home.get("erin", WATCH)).json()
+
+    assert (seen["version"], seen["base_version"], seen["gains"], seen["losses"]) == (2, 1, 1, 0)
+    assert seen["by_person"][0]["name"] == "bob"
+    assert (await home.get("erin", f"{WATCH}?version=2")).json()["gains"] == 1
+    for version, status in (("1", 409), ("3", 404), ("0", 422), ("x", 422)):
+        assert (await home.get("erin", f"{WATCH}?version={version}")).status_code == status
+
+
+async def test_one_preview_of_an_organisation_runs_at_a_time(home: House) -> None:
+    """Ours: each reads much; the second is told to wait, and the first is not disturbed."""
+    answers: list[httpx2.Response] = await asyncio.gather(
+        *(home.post("erin", PREVIEW, {"text": DEFAULT}) for _ in range(3))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, 429, 429]
+    assert (await home.post("erin", PREVIEW, {"text": DEFAULT})).status_code == 200
+
+
+async def test_a_draft_is_in_the_audit_by_its_hash_alone(home: House) -> None:
+    """Design section 12: the audit names what was looked at, and holds no text."""
+    await preview(home, READS_ALL)
+    record = [one.record for one in await home.audit(kind="decision") if one.record.operation == "policy.preview"][-1]
+    assert str(record.target).startswith("draft ")
+    assert READS_ALL not in str(record)
+
+
+@pytest.mark.parametrize("most", [1, 7, 40])
+async def test_a_sample_is_fair_and_the_same_each_time(home: House, most: int) -> None:
+    """Issue: a sample above so many. One in `every`, by its place in the chain, and never more than that."""
+    for _ in range(30):
+        await home.get("alice", "/v1/me")
+    audit, since = home.gateway.stores.audit, home.gateway.clock.now()
+
+    whole = await audit.decisions(home.tenant, since, most=200_000)
+    some, again = [await audit.decisions(home.tenant, since, most=most) for _ in range(2)]
+
+    assert (whole.every, whole.seen) == (1, sum(whole.counts.values()) + whole.about_others)
+    assert some == again
+    assert some.every == max(1, -(-whole.seen // most))
+    assert some.seen <= whole.seen
+    if some.every > 1:
+        assert some.seen < whole.seen

@@ -1,0 +1,118 @@
+"""Recorded decisions put to two documents, and what changes for people, in words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import gateway.policy.invariants
+from gateway.model import ANY_AGENT, Profile, ProfileId, RoleAssignment, TenantId
+from gateway.policy.comparison import Change
+from gateway.policy.documents import parse
+from gateway.policy.plain import PlainEnforcer
+from gateway.policy.population import affected, named_in
+from gateway.policy.replay import OF_ROWS, replay
+from gateway.policy.rights import Rights
+from gateway.ports import Recorded
+from tests.policy.test_differential import MOMENTS, documents, random_pair
+
+NOW = MOMENTS[0]
+PLAIN = Recorded(
+    profile="prf_a",
+    subjects=frozenset({"*", "role:member"}),
+    agent="flight",
+    resource="session/private",
+    relation="self",
+    whose="own",
+    chat="private",
+    action="history",
+    operation="messages.list",
+    code="allowed",
+    session="agent:flight:direct:prf_a",
+    target="agent:flight:direct:prf_a",
+)
+OWN = "p, role:member, {agent}, session/private, self, own, private, history, allow"
+
+
+def rights(*rows: str) -> Rights:
+    """What these rows allow."""
+    return Rights(parse("\n".join(rows)), NOW)
+
+
+def test_no_code_of_an_invariant_is_one_of_the_rows() -> None:
+    """Issue: flips of an invariant cannot occur. Whatever code the invariants name is read from their source."""
+    source = Path(str(gateway.policy.invariants.__file__)).read_text(encoding="utf-8")
+    codes = set(re.findall(r'"([a-z]+(?:_[a-z]+)+)"', source))
+    assert {"tenant_mismatch", "longterm_in_shared_session", "target_missing"} <= codes
+    assert codes.isdisjoint(OF_ROWS)
+
+
+def test_every_decision_is_counted_once_under_what_became_of_it() -> None:
+    """Flips, decisions that stay, lists, what an invariant refused, and what can't be read."""
+    counts = Counter(
+        {
+            PLAIN: 3,
+            PLAIN._replace(agent="hotel", code="no_matching_row"): 2,
+            PLAIN._replace(agent=ANY_AGENT): 5,
+            PLAIN._replace(code="incognito_session"): 7,
+            PLAIN._replace(action="fly"): 11,
+            PLAIN._replace(resource=None): 13,
+        }
+    )
+
+    found = replay(counts, rights(OWN.format(agent="flight")), rights(OWN.format(agent="hotel")))
+
+    assert {(one.recorded.agent, one.gained, one.times) for one in found.flips} == {
+        ("flight", False, 3),
+        ("hotel", True, 2),
+    }
+    assert (found.replayed, found.lists, found.unreadable) == (5, 5, 24)
+    assert found.by_code == {"incognito_session": 7}
+
+
+def test_a_replay_finds_what_a_plain_enforcer_would_answer_otherwise() -> None:
+    """Ours: random documents, the decisions of the first put to the second."""
+    flipped = 0
+    drawn = list(documents("replay", 41))[1:]
+    for (dice, first), (_, second) in zip(drawn[::2], drawn[1::2], strict=True):
+        before, after = PlainEnforcer(first, NOW), PlainEnforcer(second, NOW)
+        expected: dict[Recorded, bool] = {}
+        counts: Counter[Recorded] = Counter()
+        for _ in range(30):
+            subjects, question = random_pair(dice, dice.choice((first, second)))
+            could, can = before.decide(subjects, question), after.decide(subjects, question)
+            words = {name: str(value) for name, value in question._asdict().items()}
+            recorded = PLAIN._replace(subjects=subjects, code=could.code, **words)
+            counts[recorded] += 1
+            if could.allowed != can.allowed:
+                expected[recorded] = can.allowed
+        found = replay(counts, Rights(first, NOW), Rights(second, NOW))
+        assert {one.recorded: one.gained for one in found.flips} == expected
+        flipped += len(expected)
+    assert flipped > 20
+
+
+def test_what_changes_on_every_agent_is_said_once() -> None:
+    """Ours: an admin reads it on a phone."""
+    member = (RoleAssignment(role="member", agent=ANY_AGENT),)
+    alice = Profile(id=ProfileId("prf_a"), tenant=TenantId("acme"), name="alice", kind="person", roles=member)
+    nobody = replace(alice, id=ProfileId("prf_b"), roles=())
+    everywhere = Change(rights(), rights(OWN.format(agent="*")), ["flight", "hotel"])
+    somewhere = Change(
+        rights(),
+        rights(OWN.format(agent="*"), OWN.format(agent="flight").replace("history", "list")),
+        ["flight", "hotel"],
+    )
+
+    (one,) = affected(everywhere, [(alice, 4), (nobody, 2)])
+    (other,) = affected(somewhere, [(alice, 1)])
+
+    assert (one.people, [(each.agent, each.actions) for each in one.gains], one.losses) == (
+        4,
+        [("*", ("history",))],
+        (),
+    )
+    assert [(each.agent, each.actions) for each in other.gains] == [("*", ("history",)), ("flight", ("list",))]
+    assert named_in({"user:prf_b", "role:member", "*", "user:prf_a"}) == ["prf_a", "prf_b"]
