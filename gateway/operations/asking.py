@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from gateway.identity.access_tokens import LOCAL_ISSUER
-from gateway.identity.scopes import EVERYTHING
 from gateway.keys import LONGEST_WORD, is_profile_id
 from gateway.model import (
     OUTSIDE,
@@ -21,7 +19,6 @@ from gateway.model import (
     FileKind,
     Kind,
     Origin,
-    Principal,
     Profile,
     ProfileId,
     Requester,
@@ -30,6 +27,7 @@ from gateway.model import (
     TenantId,
 )
 from gateway.operations.found import LONGEST_NAME, asked_from
+from gateway.operations.somebody import as_requester
 from gateway.policy.relations import origin_of
 from gateway.policy.targets import (
     PERSONAL_RESOURCES,
@@ -47,7 +45,6 @@ from gateway.tools.registry import SESSIONS, Registry, Tool
 from gateway.turn import Turn
 from gateway.workspace.bootstrap import candidates
 
-ASKED: Final = "asked"  # the kind of a credential that nobody presented
 # A request for one of these is made from inside the session that it is about: so is a question without another origin.
 _FROM_INSIDE: Final = frozenset({Action.ENTER, Action.POST, Action.SPAWN})
 
@@ -211,18 +208,6 @@ class Asking:
             denied = denied or decision
         assert denied is not None  # noqa: S101 - a tool has an operation, and each reaches something
         return denied
-
-
-def as_requester(turn: Turn, profile: Profile) -> Requester:
-    """A stored profile as somebody who asks now, with a credential for everything."""
-    principal = Principal(
-        tenant=turn.tenant,
-        issuer=LOCAL_ISSUER,
-        subject=profile.id,
-        credential=ASKED,
-        scopes=frozenset({EVERYTHING}),
-    )
-    return Requester(tenant=turn.tenant, profile=profile, principal=principal, epoch=turn.state.epoch)
 
 
 def _nobody(tenant: TenantId, reference: str) -> Profile:

@@ -21,10 +21,11 @@ from gateway.model import (
     TenantId,
     Verdict,
 )
-from gateway.operations.asking import Asking, Wish, as_requester
+from gateway.operations.asking import Asking, Wish
 from gateway.operations.decisions_made import about, find_decision, is_of_a_list, question_of
 from gateway.operations.found import function
 from gateway.operations.questions import ExplainBody
+from gateway.operations.somebody import as_requester
 from gateway.policy.comparison import POSSIBLE
 from gateway.policy.documents import Document, parse
 from gateway.policy.explain import Explanation, explain, explain_function

@@ -14,7 +14,8 @@ from typing import Final
 
 from gateway.errors import Fault, Invalid
 from gateway.model import Action
-from gateway.policy.grammar import read_line
+from gateway.policy.collector import spared
+from gateway.policy.grammar import read_line, read_plain
 from gateway.policy.inheritance import MOST_LEVELS, Inheritance
 from gateway.policy.rows import ALLOW, DENY, Link, Row, written
 from gateway.policy.tokens import MOST_FAULTS, fault, lines
@@ -38,7 +39,8 @@ def parse(text: str) -> Document:
 
     Raises Invalid with every fault, up to a hundred: its line and column, the rule it breaks and what to write instead.
     """
-    document, faults = _read(text)
+    with spared(len(text)):
+        document, faults = _read(text)
     if faults:
         raise Invalid(faults)
     return document
@@ -58,11 +60,12 @@ def _read(text: str) -> tuple[Document, tuple[Fault, ...]]:
     """What could be read, and all faults by line."""
     faults: list[Fault] = []
     read: list[Row | Link] = []
-    for line in lines(text, faults) if _fits(text, faults) else ():
+    for line in lines(text, faults, read_plain) if _fits(text, faults) else ():
         if len(read) == MOST_ROWS:
-            faults.append(fault("size", f"A document has at most {MOST_ROWS:,} rows; this is one more.", line.number))
+            place = line.line if isinstance(line, Row) else line.number
+            faults.append(fault("size", f"A document has at most {MOST_ROWS:,} rows; this is one more.", place))
             break
-        found = read_line(line, faults)
+        found = line if isinstance(line, Row) else read_line(line, faults)
         if found is not None:
             read.append(found)
     faults.extend(islice(_repeated(read), MOST_FAULTS + 1))

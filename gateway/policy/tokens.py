@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from gateway.errors import Fault
+
+FoundT = TypeVar("FoundT")
 
 FIELD: Final = "text"  # the argument of the API that all these faults are about
 MOST_FAULTS: Final = 100  # nobody reads more at once, and a long text of nothing else is no work for us
@@ -51,16 +53,21 @@ def shown(text: str) -> str:
     return f"`{escaped[:40]}…`" if len(escaped) > 40 else f"`{escaped}`"
 
 
-def lines(text: str, faults: list[Fault]) -> Iterator[Line]:
+def lines(text: str, faults: list[Fault], plain: Callable[[int, str], FoundT | None]) -> Iterator[Line | FoundT]:
     """The rows of `text`, one a line; what can't be a row is added to `faults` and left out.
 
-    Ends early once `faults` holds more than `MOST_FAULTS`, the reader's own included.
+    `plain` may read a line whole, where it is written without anything unusual, as most are. Ends early once `faults`
+    holds more than `MOST_FAULTS`, the reader's own included.
     """
     for number, raw in enumerate(text.split("\n"), start=1):
         if len(faults) > MOST_FAULTS:
             return
         # Editors on Windows end a line with CR LF; a CR anywhere else would hide what follows it on some screens.
         line = raw.removesuffix("\r")
+        found = plain(number, line)
+        if found is not None:
+            yield found
+            continue
         code, _, comment = line.partition("#")
         _check_comment(comment, number, len(code) + 2, faults)
         if not code.strip(" \t"):
