@@ -80,7 +80,7 @@ def indexed(record: AuditRecord) -> tuple[object, ...]:
         record.profile,
         record.agent,
         record.session,
-        record.action,
+        None if record.action is None else str(record.action),
         record.effect,
         record.code,
         record.decision,
