@@ -236,15 +236,9 @@ class AuthorizeStage:
         session: str | None = None,
     ) -> Decision:
         state = turn.state
+        name = target[:LONGEST_WORD]  # of what is missing it is what the caller called it
         decision = Decision(
-            new_id("dec", now),
-            question,
-            verdict,
-            subjects,
-            target[:LONGEST_WORD],  # of what is missing it is what the caller called it
-            state.epoch,
-            state.snapshot.version,
-            session,
+            new_id("dec", now), question, verdict, subjects, name, state.epoch, state.snapshot.version, session
         )
         turn.trail.decided(decision)
         self._observe(verdict)

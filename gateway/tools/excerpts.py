@@ -11,11 +11,15 @@ def excerpt(text: str, start: int, count: int) -> dict[str, object]:
     The empty line after a final newline does not count. `start` past the end is an empty text with 0 lines. One line
     that is over the limit by itself is cut, and has no `nextFrom`.
     """
+    if start == 1 and len(text) <= MAX_CHARACTERS:
+        number = text.count("\n") + (text[-1:] not in ("", "\n"))
+        if number <= count:  # all of it, which most files are: nothing has to be taken apart
+            return {"text": text.removesuffix("\n"), "from": 1, "lines": number}
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
     wanted = lines[start - 1 : start - 1 + count]
-    kept = wanted if len(text) <= MAX_CHARACTERS else _fitting(wanted)
+    kept = _fitting(wanted)
     shown: dict[str, object] = {"text": "\n".join(kept), "from": start, "lines": len(kept)}
     if wanted and not kept:
         return {**shown, "text": wanted[0][:MAX_CHARACTERS], "lines": 1, "truncated": True}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.tools.excerpts import MAX_CHARACTERS, excerpt
 
@@ -52,3 +54,15 @@ def test_one_line_over_the_limit_is_cut() -> None:
     """Going on from it would never end."""
     found = excerpt("z" * (MAX_CHARACTERS + 5) + "\nnext", 1, 5)
     assert found == {"text": "z" * MAX_CHARACTERS, "from": 1, "lines": 1, "truncated": True}
+
+
+@given(text=st.text(alphabet="\n\r\u2028a漢", max_size=24), count=st.integers(min_value=1, max_value=30))
+def test_all_of_a_file_is_its_lines_one_by_one(text: str, count: int) -> None:
+    """A file that is shown whole is not taken apart, and shows the same."""
+    found = excerpt(text, 1, count)
+    number = int(str(found["lines"]))
+
+    alone = [str(excerpt(text, line, 1)["text"]).split("\n")[0] for line in range(1, number + 1)]
+
+    assert str(found["text"]).split("\n")[:number] == alone
+    assert ("nextFrom" in found) == (excerpt(text, number + 1, 1)["lines"] == 1)
