@@ -106,8 +106,8 @@ class SqlAudit:
         incident = self._incident(tenant, sequence, connection)
         encoded = encode(records)
         hashes = self._hash.chain(previous, (body for _, body in encoded))
-        # For bytes, and for words that are more than a plain text, the driver looks for an adapter in vain at each value:
-        # a quarter of all that an insert takes.
+        # For bytes, and for words that are more than a plain text, the driver looks for an adapter each time, in vain:
+        # that was a quarter of the whole insert.
         rows = [
             (tenant, number, bytearray(digest), bytearray(body), *indexed(record))
             for number, ((record, body), digest) in enumerate(zip(encoded, hashes, strict=True), sequence + 1)
