@@ -62,12 +62,15 @@ class _Made:
     people: tuple[ProfileId, ...]
 
 
-async def populate(database: Database, count: int, *, tenant: TenantId = TENANT) -> Populated:
-    """Fills an empty store with `count` sessions; a million take about two minutes."""
-    people = [ProfileId(f"prf_{number:026d}") for number in range(max(100, count // 10))]
-    everybody = [ALICE, BOB, DANA, *people]
+async def populate(
+    database: Database, count: int, *, tenant: TenantId = TENANT, people: int | None = None
+) -> Populated:
+    """Fills an empty store with `count` sessions, and a tenth as many people; a million take about two minutes."""
+    people_there = people or max(100, count // 10)
+    names = [ProfileId(f"prf_{number:026d}") for number in range(people_there)]
+    everybody = [ALICE, BOB, DANA, *names]
     await database.write(lambda connection: _insert_people(connection, tenant, everybody))
-    story = _Story(tenant, people, count)
+    story = _Story(tenant, names, count)
     made = story.sessions()
     while batch := list(islice(made, _BATCH)):
         await database.write(partial(_insert_sessions, batch))

@@ -8,11 +8,11 @@ profiles have none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, literal, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from gateway.backends.sql import people
+from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.tables import people_classes, profiles, roles
 from gateway.model import AgentName, Profile, ProfileId, RoleAssignment, TenantId
 from gateway.ports import PeopleClass
@@ -27,6 +27,18 @@ _ACTIVE = select(profiles.c.kind).where(
 )
 _HELD = select(roles.c.role, roles.c.agent).where(
     roles.c.tenant == bindparam("of"), roles.c.profile == bindparam("one")
+)
+
+
+_WALK = Prepared(
+    select(people_classes.c.profile)
+    .where(
+        people_classes.c.tenant == bindparam("of"),
+        people_classes.c.role_set == bindparam("key"),
+        people_classes.c.profile > bindparam("after"),
+    )
+    .order_by(people_classes.c.profile)
+    .limit(bindparam("most"))
 )
 
 
@@ -84,21 +96,10 @@ def members(
     tenant: TenantId, wanted: Sequence[str], after: ProfileId | None, limit: int, connection: Connection
 ) -> list[Profile]:
     """The next active profiles of these classes, ordered by id: so many of each at most are looked at."""
-    walks = (connection.scalars(_walk(tenant, key, after or "", limit)) for key in wanted)
-    return people.some(tenant, sorted(one for walk in walks for one in walk)[:limit], connection)
-
-
-def _walk(tenant: TenantId, key: str, after: str, limit: int) -> Select[Any]:
-    return (
-        select(people_classes.c.profile)
-        .where(
-            people_classes.c.tenant == literal(tenant),
-            people_classes.c.role_set == literal(key),
-            people_classes.c.profile > literal(after),
-        )
-        .order_by(people_classes.c.profile)
-        .limit(limit)
-    )
+    found: list[str] = []
+    for key in wanted:
+        found.extend(one for (one,) in _WALK.rows(connection, of=tenant, key=key, after=after or "", most=limit))
+    return people.some(tenant, sorted(found)[:limit], connection)
 
 
 def _class(key: str, count: int | None) -> PeopleClass:
