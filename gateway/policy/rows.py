@@ -132,6 +132,11 @@ class Link:
     child: str
     parent: str
 
+    @property
+    def text(self) -> str:
+        """The row as one would write it."""
+        return f"g, {self.child}, {self.parent}"
+
 
 def written(moment: datetime) -> str:
     """A moment as a row spells it (RFC 3339, UTC)."""

@@ -28,6 +28,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from gateway.errors import Fault, Invalid
 from gateway.model import Action, AgentName, Chat, Question, Relation, Resource, Whose
+from gateway.policy.document_files import read_document
 from gateway.policy.documents import parse
 from gateway.policy.rows import ANY
 from gateway.policy.snapshot import Snapshot
@@ -35,9 +36,24 @@ from gateway.policy.snapshot import Snapshot
 _CLOSED: Final = ConfigDict(extra="forbid", frozen=True)
 _SUBJECT: Final = r"^(role:[a-z0-9][a-z0-9_-]{0,63}|user:prf_[0-9A-HJKMNP-TV-Z]{26})$"
 
-What = tuple[str, Resource, Relation, Whose, Chat]
-Case = tuple[str, str, Resource, Relation, Whose, Chat, Action, Literal["allow", "deny"]]
-Subject = Annotated[str, Field(pattern=_SUBJECT)]
+Who = Annotated[str, Field(title="who", description="One of the people of this suite.")]
+Agent = Annotated[str, Field(title="agent", description="The agent's name, or * for what runs the whole place.")]
+Answer = Annotated[Literal["allow", "deny"], Field(title="answer", description="What the document has to answer.")]
+Subject = Annotated[
+    str,
+    Field(
+        pattern=_SUBJECT,
+        description="A role that somebody holds (role:member), or who they are (user:prf_…). Everybody is * as well.",
+    ),
+]
+What = Annotated[
+    tuple[Agent, Resource, Relation, Whose, Chat],
+    Field(description="What is asked about: agent, resource, relation, whose, and where it is asked from."),
+]
+Case = Annotated[
+    tuple[Who, Agent, Resource, Relation, Whose, Chat, Action, Answer],
+    Field(description="One question and its answer: who, agent, resource, relation, whose, chat, action, answer."),
+]
 
 
 class Matrix(BaseModel):
@@ -45,10 +61,13 @@ class Matrix(BaseModel):
 
     model_config = _CLOSED
 
-    name: str
-    what: dict[str, What]
-    actions: list[Action]
-    expected: dict[str, dict[str, list[Action]]] = {}
+    name: str = Field(description="What this is about, for whoever reads it.")
+    what: dict[str, What] = Field(description="What is asked about, by a name that `expected` uses.")
+    actions: list[Action] = Field(description="What each person wants to do with each of these.")
+    expected: dict[str, dict[str, list[Action]]] = Field(
+        default={},
+        description="By the names of `what`, then by person: the allowed actions. What is left out must be denied.",
+    )
 
     @model_validator(mode="after")
     def _names_what_it_has(self) -> Matrix:
@@ -70,12 +89,16 @@ class Suite(BaseModel):
 
     model_config = _CLOSED
 
-    policy: str | None = None
-    rows: str | None = None
-    now: AwareDatetime | None = None
-    people: dict[str, list[Subject]]
-    cases: list[Case] = []
-    matrices: list[Matrix] = []
+    policy: str | None = Field(
+        default=None, description="The document to ask: its path from the folder of this suite. Either this or `rows`."
+    )
+    rows: str | None = Field(default=None, description="The document itself. Either this or `policy`.")
+    now: AwareDatetime | None = Field(
+        default=None, description="When it is asked, for rows that end: 2030-01-01T00:00:00Z. Without it: now."
+    )
+    people: dict[str, list[Subject]] = Field(description="Who asks, by a name, and what each of them holds.")
+    cases: list[Case] = Field(default=[], description="Single questions, each with its answer.")
+    matrices: list[Matrix] = Field(default=[], description="Tables: every person, thing and action of each is asked.")
 
     @model_validator(mode="after")
     def _holds_together(self) -> Suite:
@@ -115,6 +138,8 @@ def read_suite(path: Path) -> Suite:
         return Suite.model_validate(found)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise Invalid.of(path.name, "yaml", f"This is not a YAML file: {error}") from error
+    except OSError as error:
+        raise Invalid.of(path.name, "readable", f"{path} can't be read: {error.strerror}.") from error
     except ValidationError as error:
         raise Invalid([_fault(path, one) for one in error.errors(include_url=False)]) from error
 
@@ -130,9 +155,10 @@ def document_of(suite: Suite, path: Path) -> str:
     if suite.rows is not None:
         return suite.rows
     try:
-        return (path.parent / str(suite.policy)).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Invalid.of("policy", "readable", f"{suite.policy} can't be read from {path.name}: {error}.") from error
+        return read_document(path.parent / str(suite.policy))
+    except Invalid as error:
+        message = f"{suite.policy} can't be read from {path.name}: {error.faults[0].message}"
+        raise Invalid.of("policy", "readable", message) from error
 
 
 def check_suite(suite: Suite, path: Path, text: str) -> SuiteReport:
