@@ -45,7 +45,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class OfVersion:
-    """Arguments of a rollback: the version to go back to."""
+    """One version: to look at, or to go back to."""
 
     version: int
 
@@ -78,6 +78,9 @@ class PolicyOperations:
         )
         self.history: AnyOperation = self._operation(
             "policy.history", "Lists the published versions, newest first.", Action.READ, _find, self._run_history
+        )
+        self.version: AnyOperation = self._operation(
+            "policy.version", "Shows one published version.", Action.READ, _find, self._run_version
         )
         self.rollback: AnyOperation = self._operation(
             "policy.rollback",
@@ -159,10 +162,14 @@ class PolicyOperations:
     ) -> Page[PolicyVersion]:
         return await self._policies.history(permit.requester.tenant, limit=arguments.limit, cursor=arguments.cursor)
 
-    async def _run_rollback(self, permit: Permit[PolicyTarget], turn: Turn, arguments: OfVersion) -> InForce:
-        earlier = await self._policies.version(permit.requester.tenant, arguments.version)
-        if earlier is None:
+    async def _run_version(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfVersion) -> PolicyVersion:
+        found = await self._policies.version(permit.requester.tenant, arguments.version)
+        if found is None:
             raise NotFound
+        return found
+
+    async def _run_rollback(self, permit: Permit[PolicyTarget], turn: Turn, arguments: OfVersion) -> InForce:
+        earlier = await self._run_version(permit, turn, arguments)
         comment = f"Back to version {earlier.version}: {earlier.comment}"[:500]
         return await self._put(permit, turn, comment, rolled_back_to=earlier.version)
 
@@ -204,7 +211,7 @@ def _check(document: Document) -> None:
         raise Invalid(faults)
 
 
-async def _find(turn: Turn, _arguments: Versions | None) -> FunctionTarget:
+async def _find(turn: Turn, _arguments: Versions | OfVersion | None) -> FunctionTarget:
     return function(turn, Resource.ADMIN_POLICY)
 
 

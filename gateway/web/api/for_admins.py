@@ -207,7 +207,7 @@ def _policy(catalogue: Catalogue) -> tuple[Endpoint, ...]:
         query = incoming.query(PageQuery)
         return Versions(query.limit, query.cursor)
 
-    async def rollback(incoming: Incoming) -> OfVersion:
+    async def of_version(incoming: Incoming) -> OfVersion:
         number = incoming.path["version"]
         if not number.isascii() or not number.isdigit() or len(number) > 18:
             raise Invalid.of("version", "number", "A version is a number; GET /v1/admin/policy/versions lists them.")
@@ -218,6 +218,9 @@ def _policy(catalogue: Catalogue) -> tuple[Endpoint, ...]:
 
     def listed(answered: Answered) -> Response:
         return json(shapes.page(answered.result, shapes.version))
+
+    def published(answered: Answered) -> Response:
+        return json(shapes.version(answered.result))
 
     shape = shapes.PolicyShape
     return (
@@ -232,7 +235,15 @@ def _policy(catalogue: Catalogue) -> tuple[Endpoint, ...]:
             shape=list[shapes.VersionShape],
             query=PageQuery,
         ),
-        _row("POST", f"{path}/versions/{{version}}/rollback", policy.rollback, rollback, shown, shape=shape),
+        _row(
+            "GET",
+            f"{path}/versions/{{version}}",
+            policy.version,
+            of_version,
+            published,
+            shape=shapes.VersionShape,
+        ),
+        _row("POST", f"{path}/versions/{{version}}/rollback", policy.rollback, of_version, shown, shape=shape),
     )
 
 
