@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli import drafts, explaining, output, preview, reach
+from gateway.cli import drafts, explaining, output, policy_diff, policy_pull, policy_push, preview, reach
 from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, Cursor, Limit, TenantName, noun
 from gateway.cli.running import at_desk
 from gateway.operations.policy import OfVersion, PublishBody, Versions
+from gateway.policy.document_files import read_document
 from gateway.policy.tokens import FIELD
 from gateway.tools.arguments import parse
 from gateway.web.api import shapes
@@ -32,6 +33,10 @@ def build() -> typer.Typer:
     commands.command("watch")(preview.watch)
     commands.command("who-can")(reach.who_can)
     commands.command("what-can")(reach.what_can)
+    commands.command("pull")(policy_pull.pull)
+    commands.command("diff")(policy_diff.diff)
+    commands.command("push")(policy_push.push)
+    commands.command("schema")(drafts.schema)
     return commands
 
 
@@ -52,7 +57,7 @@ def publish(
 ) -> None:
     """Puts a document in force at once. Refused where it has faults, or another version was published meanwhile."""
     with refusals(finding=FIELD):
-        wanted = {"text": drafts.read(file), "base_version": base, "comment": comment}
+        wanted = {"text": read_document(file), "base_version": base, "comment": comment}
         made = at_desk(
             config, tenant, lambda desk: desk.ask(desk.catalogue.policy.publish, lambda: parse(PublishBody, wanted))
         )

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import drafts, output
+from gateway.cli import output
 from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, TenantName
 from gateway.cli.running import at_desk
 from gateway.operations.preview import PreviewBody, Watching
+from gateway.policy.document_files import read_document
 from gateway.policy.tokens import FIELD
 from gateway.tools.arguments import parse
 from gateway.web.api import shapes_preview
@@ -32,7 +33,7 @@ def preview(
 ) -> None:
     """Says who would gain and who would lose what by FILE. Nothing is published."""
     with refusals(finding=FIELD):
-        wanted = {"text": drafts.read(file), "days": days}
+        wanted = {"text": read_document(file), "days": days}
         found = at_desk(
             config, tenant, lambda desk: desk.ask(desk.catalogue.preview.preview, lambda: parse(PreviewBody, wanted))
         )

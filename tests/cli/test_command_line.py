@@ -16,7 +16,7 @@ import typer
 from gateway.cli import build, output
 from tests.terminal import Terminal, environment
 
-LOCAL = {"policy lint", "policy test"}  # a file is all they read
+LOCAL = {"policy lint", "policy test", "policy schema"}  # a file is all they read, or nothing
 LISTENS = {"serve"}
 
 
@@ -50,6 +50,8 @@ def test_every_command_that_reads_a_tenant_leaves_a_record_of_it(terminal: Termi
     sign_in = ("--issuer", "https://id.example.com", "--subject", "00u1")
     new = Path("new.csv")
     new.write_text(terminal.run("policy", "show").out, encoding="utf-8")
+    other = Path("other.csv")
+    other.write_text(f"# More.\n{new.read_text(encoding='utf-8')}", encoding="utf-8")
     expected: list[tuple[str | None, tuple[str, ...], str]] = [
         (None, ("agents", "list"), "agents.list"),
         (None, ("agents", "add", "hotel"), "agents.add"),
@@ -72,6 +74,9 @@ def test_every_command_that_reads_a_tenant_leaves_a_record_of_it(terminal: Termi
         (None, ("policy", "show"), "policy.show"),
         (None, ("policy", "publish", str(new), "--base", "1", "--comment", "Again."), "policy.publish"),
         (None, ("policy", "history"), "policy.history"),
+        (None, ("policy", "pull"), "policy.show"),
+        (None, ("policy", "diff", "--version", "1"), "policy.version"),
+        (None, ("policy", "push", str(other), "--base", "2", "--comment", "More."), "policy.publish"),
         (None, ("policy", "rollback", "1"), "policy.rollback"),
         (None, ("audit", "tail"), "audit.read"),
         (None, ("audit", "verify"), "audit.verify"),
