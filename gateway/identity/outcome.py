@@ -32,11 +32,6 @@ class Outcome:
     touches: tuple[ProfileId, ...] = ()  # whom it is about, where whoever is no owner may not touch them
     tells: tuple[ProfileId, ...] = ()  # the people who are told of it
 
-    @property
-    def raises(self) -> bool:
-        """Whether only an owner can make it."""
-        return bool(self.reasons)
-
     def check(self) -> None:
         """Raises ToolNotAllowed where whoever asks may not make it, with what they would gain and who can."""
         if self.reasons and not self.owner:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from gateway.identity.outcome import Outcome, Reason
-from gateway.identity.roles import ADMIN, OWNER, RAISED, is_owner
+from gateway.identity.roles import ADMIN, GUEST, OWNER, RAISED, is_owner
 from gateway.model import ANY_AGENT, Action, AgentName, Chat, Profile, ProfileId, Relation, Requester, Resource, Whose
 from gateway.policy.ahead import Gain, Holder, RowsBySubject, everywhere, first_gain
 from gateway.policy.comparison import POSSIBLE, SubjectsOn
@@ -98,6 +98,7 @@ class _Comparison:
 
     def _reasons(self) -> Iterator[Reason]:
         yield from self._own_gains()
+        yield from self._gains_of_guests()
         yield from self._gains_of_services()
         yield from self._losses_of_others()
         yield from self._power_of_others()
@@ -114,6 +115,14 @@ class _Comparison:
                     gain, "You can't publish what gives you more yourself. You would gain {gains}{when}."
                 )
                 return
+
+    def _gains_of_guests(self) -> Iterator[Reason]:
+        """Whoever writes to a channel from an account that is linked to nobody."""
+        sides = self._sides(_being(f"role:{GUEST}"))
+        gain = self._gain([sides.before], sides.after)
+        if gain is not None:
+            said = "Anybody can be a guest of a channel, you too. A guest would gain {gains}{when}."
+            yield self._gained(gain, said)
 
     def _gains_of_services(self) -> Iterator[Reason]:
         author = self._sides(subjects_of(self._held.by_hand))

@@ -17,6 +17,7 @@ from gateway.backends.sql.checkpoints import audit_key
 from gateway.backends.sql.database import Database
 from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.notes import SqlNotes
+from gateway.backends.sql.notices import SqlNotices
 from gateway.backends.sql.policies import SqlPolicies
 from gateway.backends.sql.sessions import SqlSessions
 from gateway.backends.sql.sign_ins import SqlSignIns
@@ -47,6 +48,7 @@ class Stores:
     channel_events: ports.ChannelEvents
     sign_ins: ports.SignIns
     tainted_turns: ports.TaintedTurns
+    notices: ports.Notices
     announced: list[tuple[TenantId, int]]
 
     async def epoch(self, tenant: TenantId = ACME) -> int:
@@ -77,6 +79,7 @@ async def sqlite_stores(folder: Path) -> AsyncIterator[Stores]:
             channel_events=SqlChannelEvents(database),
             sign_ins=SqlSignIns(database),
             tainted_turns=SqlTaintedTurns(database),
+            notices=SqlNotices(database),
             announced=announced,
         )
 

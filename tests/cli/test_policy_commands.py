@@ -119,7 +119,7 @@ def test_a_document_with_faults_is_not_published(terminal: Terminal) -> None:
 
 def test_a_rollback_publishes_the_old_text_as_a_new_version(terminal: Terminal) -> None:
     """History is never rewritten; a version that is not there is refused, and so is one that raises who asks."""
-    harmless = f"{shipped('demo/visibility.csv')}\np, role:guest, flight, memory/dreams, all, any, *, get, allow\n"
+    harmless = f"{shipped('demo/visibility.csv')}\np, role:helper, flight, memory/dreams, all, any, *, get, allow\n"
     raising = _publish(terminal, shipped("default.csv"), 1)
     assert raising[0] == 3
     assert "You would gain `export` on admin/people of every agent. An owner can publish it." in raising[1]

@@ -81,6 +81,7 @@ GAINS = {
     ),
     "what only a claim gives stays": Case((f"p, role:member, *, {READ}, allow",), "gain", who="emma"),
     "a browser's role": Case((f"p, role:lead, flight, {READ}, allow",), "You would gain", who="eva"),
+    "guests, which anybody can be": Case((f"p, role:guest, flight, {READ}, allow",), "A guest would gain"),
     "a service of theirs": Case((f"p, role:robots, flight, {READ}, allow",), "the service robot, which would gain"),
     "a service by a service": Case((f"p, {{second}}, flight, {READ}, allow",), "the service second, which would gain"),
     "a linked service": Case((f"p, {{client}}, flight, {READ}, allow",), "the service client, which would gain"),
@@ -292,11 +293,11 @@ LEAD = (
 @pytest.mark.parametrize(
     ("changes", "allowed"),
     [
-        ((f"p, role:guest, flight, {READ}, allow",), True),
-        ((f"p, role:guest, flight, {READ}, allow", "p, {carol}, flight, memory/*, agent, any, *, read, deny"), True),
-        ((f"p, role:guest, hotel, {READ}, allow",), False),
-        ((f"p, role:guest, *, {READ}, allow",), False),
-        ((f"p, role:guest, flight, {READ}, allow", f"p, role:guest, hotel, {READ}, allow"), False),
+        ((f"p, role:helper, flight, {READ}, allow",), True),
+        ((f"p, role:helper, flight, {READ}, allow", "p, {carol}, flight, memory/*, agent, any, *, read, deny"), True),
+        ((f"p, role:helper, hotel, {READ}, allow",), False),
+        ((f"p, role:helper, *, {READ}, allow",), False),
+        ((f"p, role:helper, flight, {READ}, allow", f"p, role:helper, hotel, {READ}, allow"), False),
         (("g, role:lead, role:member",), False),
         (("# only a comment",), False),
         (("p, {bob}, *, admin/policy, self, own, private, publish, allow",), False),
@@ -316,7 +317,7 @@ async def test_whoever_edits_the_rows_of_one_agent_edits_no_others(
     await home.add_agent("hotel")
     text = rows(home, *LEAD)
     draft = rows(home, *LEAD, *changes)
-    assert (await put(home, "bob", rows(home, f"p, role:guest, flight, {READ}, allow"))).status_code == 403
+    assert (await put(home, "bob", rows(home, f"p, role:helper, flight, {READ}, allow"))).status_code == 403
     # To look at the policy is no part of running the place, so an admin gives both.
     assert (await put(home, "erin", text)).status_code == 200
     before = await version(home)
@@ -338,7 +339,7 @@ async def test_an_admin_of_one_agent_edits_its_rows_and_nobody_elses(home: House
     """Design section 5, roles per agent: by the shipped rows, which are for every agent, an admin is one there."""
     await home.add_agent("hotel")
     await home.add("lena", "admin", agent="flight")
-    flight, hotel = (rows(home, f"p, role:guest, {agent}, {READ}, allow") for agent in ("flight", "hotel"))
+    flight, hotel = (rows(home, f"p, role:helper, {agent}, {READ}, allow") for agent in ("flight", "hotel"))
 
     assert (await put(home, "lena", hotel)).status_code == 403
     assert (await put(home, "lena", rows(home, f"p, {{lena}}, flight, {READ}, allow"))).status_code == 403

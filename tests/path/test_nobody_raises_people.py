@@ -383,3 +383,36 @@ async def test_nobody_invites_themselves_or_a_service_of_theirs(home: House, als
     for who, more in (("dana", home.id("carol")), ("alice", robot), ("alice", home.id("dana"))):
         answer = await home.send(who, "PATCH", f"/v1/sessions/{group}", {"participants": [*people, more], **also})
         assert answer.status_code == 200, answer.text
+
+
+async def test_a_session_counts_with_what_it_spawned_on_other_agents(home: House) -> None:
+    """Design section 6: a child is whose its tree's root is, so its agent's rows open it to a new owner too."""
+    await home.add_agent("hotel")
+    on_flight = ALL_OF_IT.replace("*, session", "flight, session", 1)
+    await home.publish("\n".join([DEFAULT, on_flight]))
+    answers = []
+    for with_child in (True, False):
+        group = await home.open("alice", "group")
+        if with_child:
+            await home.open("alice", "subagent", agent="hotel", parent=group)
+        path = f"/v1/sessions/{group}/owner"
+        answers.append(await home.send("dana", "PUT", path, {"profile": home.id("dana")}))
+
+    refused, allowed = answers
+    assert (refused.status_code, allowed.status_code) == (403, 200), (refused.text, allowed.text)
+    assert "of hotel in this session" in refused.json()["detail"]
+
+
+async def test_what_can_not_be_given_to_anybody_is_a_conflict_as_before(home: House) -> None:
+    """Design section 6: a private session's owner can't be reassigned, and nobody can be added to it."""
+    await home.publish(
+        "\n".join(
+            [DEFAULT, HANDS_OVER.replace("session/shared", "session/*"), INVITES.replace("session/shared", "session/*")]
+        )
+    )
+    private = await home.open("alice")
+    owner = await home.send("dana", "PUT", f"/v1/sessions/{private}/owner", {"profile": home.id("dana")})
+    people = [home.id("alice"), home.id("dana")]
+    invited = await home.send("dana", "PATCH", f"/v1/sessions/{private}", {"participants": people})
+
+    assert (owner.status_code, invited.status_code) == (409, 409)

@@ -66,6 +66,8 @@ def may_be_published(before: Document, after: Document, author: Profile) -> bool
     """The rule of docs/identity.md, written down once more, moment by moment and subject by subject."""
     if rises(before, after, {agent: author.subjects_on(AgentName(agent)) for agent in AGENTS}):
         return False
+    if rises(before, after, being("role:guest")):
+        return False
     me = f"user:{author.id}"
     named = {row.subject for document in (before, after) for row in document.rows}
     everybody = named.union(ROLES, {"role:admin", "role:owner"}) - {me}
