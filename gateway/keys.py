@@ -93,6 +93,11 @@ def channel_account(issuer: str) -> tuple[str, str] | None:
     return (channel, account) if channel_issuer(channel, account) == issuer else None
 
 
+def agent_in(key: str) -> AgentName:
+    """The agent that a session's key begins with, whichever kind it is of."""
+    return AgentName(key.split(":", 2)[1])
+
+
 def channel_key(agent: AgentName, channel: str, account: str, chat: str, peer: str) -> str:
     """The key of a conversation on a channel; `chat` and `peer` are the channel's own words for it."""
     return f"agent:{agent}:{channel}:{account}:{chat}:{peer}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from gateway.cli import agents, audit, context, keys, people, policy, serve, sessions, tenants, tokens
+from gateway.cli import agents, audit, context, keys, leak_test, people, policy, serve, sessions, tenants, tokens
 from gateway.cli.doctor import command as doctor
 
 _NOUNS = (tenants, agents, people, tokens, sessions, policy, audit, keys)
@@ -22,6 +22,7 @@ def build() -> typer.Typer:
     )
     app.command("serve")(serve.serve)
     app.command("doctor")(doctor.doctor)
+    app.command("leak-test")(leak_test.leak_test)
     app.command("context")(context.context)
     for noun in _NOUNS:
         app.add_typer(noun.build())

@@ -1,2 +1,2 @@
-"""Plants marked sessions and memory for made-up people in a scratch gateway, asks for everything as everybody, and finds
-every marker that reached somebody whom the policy keeps it from."""
+"""Plants marked sessions and memory for made-up people in a scratch gateway, asks for everything as everybody, and
+finds every mark that reached somebody whom the policy keeps it from."""

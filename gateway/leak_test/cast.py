@@ -1,5 +1,5 @@
-"""Turns a policy document into made-up people: one for each role and each person that it names, and those who are always
-worth asking as: somebody merged, somebody disabled, services, a guest, another organisation.
+"""Turns a policy document into made-up people: one for each role and each person that it names, and those who are
+always worth asking as: somebody merged, somebody disabled, services, a guest, another organisation.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _named(document: Document) -> list[str]:
 
 
 def _other_roles(document: Document) -> list[str]:
-    words = {row.subject for row in document.rows} | {one for link in document.links for one in (link.child, link.parent)}
+    words = {row.subject for row in document.rows} | {
+        one for link in document.links for one in (link.child, link.parent)
+    }
     roles = {one.removeprefix("role:") for one in words if one.startswith("role:")}
     return sorted(roles - _OF_NO_PERSON)
 

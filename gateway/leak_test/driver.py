@@ -122,7 +122,7 @@ class Driver:
         """Whether the answer to this probe may hold the mark."""
         caller = probe.caller
         function = probe.by_function.get(mark.sort)
-        ours = probe.quotes or getattr(mark.where, "tenant", caller.tenant) == caller.tenant
+        ours = probe.quotes or _tenant_of(mark, caller) == caller.tenant
         if function is not None and ours and self.expectation.function(caller, *function):
             return True
         return self.expectation.shows(caller, probe.origin, probe.turn, probe.shows.get(mark.sort), mark)
@@ -156,7 +156,8 @@ class Driver:
 
     def _one(self, probe: Probe, hit: Hit) -> None:
         if self.may_show(probe, hit.mark):
-            self.findings.seen[probe.caller.label].add(hit.mark)
+            if not (probe.quotes and _tenant_of(hit.mark, probe.caller) != probe.caller.tenant):
+                self.findings.seen[probe.caller.label].add(hit.mark)
             return
         how = "shown" if hit.form == "as it is" else f"shown ({hit.form})"
         self.findings.leak(probe.caller, hit.mark, probe.row, place(probe.origin), how)
@@ -199,6 +200,10 @@ def place(origin: PlantedSession | None) -> str:
 def in_path(reference: str) -> str:
     """A session's key or id as it stands in a path."""
     return quote(reference, safe="")
+
+
+def _tenant_of(mark: Mark, caller: Caller) -> str:
+    return str(getattr(mark.where, "tenant", caller.tenant))
 
 
 def _sent(body: object) -> bytes | None:

@@ -70,10 +70,11 @@ class Expectation:
 
     def knows_of(self, who: Caller, origin: PlantedSession | None, target: PlantedSession) -> bool:
         """Whether they may know that the session is there: who may do anything with it does, from here or, where
-        nobody else listens, from anywhere; and who takes part in a tree, from inside it."""
+        nobody else listens, from anywhere; and so does who takes part in its tree, from inside it or alone."""
         person = who.person
-        if origin is not None and person is not None and origin.root is target.root and self.enters(who, origin):
-            return not target.gone and _whose(who, person, target) is not Whose.OTHER
+        if person is not None and who.holds and _whose(who, person, target) is not Whose.OTHER:
+            alone = origin is None or origin.private
+            return not target.gone and (alone or (origin is not None and origin.root is target.root))
         places = (origin,) if origin is not None and not origin.private else (origin, None)
         return any(self.session(who, place, one, target) for place in places for one in _ABOUT_SESSIONS)
 
@@ -92,9 +93,7 @@ class Expectation:
             return one.number > joined
         return session.private or root.owner is not person
 
-    def _on_session(
-        self, who: Caller, origin: PlantedSession | None, action: Action, target: PlantedSession
-    ) -> bool:
+    def _on_session(self, who: Caller, origin: PlantedSession | None, action: Action, target: PlantedSession) -> bool:
         person = who.person
         if person is None or target.gone:
             return False
@@ -180,8 +179,7 @@ class Expectation:
             return False
         places = ("*", *self._agents) if resource is Resource.GATEWAY else ("*",)
         return any(
-            self._asks(who, person, agent, resource, Relation.SELF, Whose.OWN, Chat.PRIVATE, action)
-            for agent in places
+            self._asks(who, person, agent, resource, Relation.SELF, Whose.OWN, Chat.PRIVATE, action) for agent in places
         )
 
     def _asks(

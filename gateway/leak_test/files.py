@@ -1,10 +1,10 @@
-"""Turns workspaces into workspaces with a mark in every file: the team's, each person's own, and what no path may reach."""
+"""Turns workspaces into marked ones: each file of the team's, each person's own, and what no path leads to."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from gateway.leak_test.driver import in_path
@@ -42,6 +42,7 @@ def _team_files(made: Scratch, tenant: str, agent: str) -> None:
         ("MEMORY.md", Resource.MEMORY_LONGTERM, "longterm"),
         *((path, Resource.MEMORY_DAILY, loads) for path, loads in notes.items()),
         ("memory/2026-01-05.md", Resource.MEMORY_DAILY, None),
+        ("memory/Memory.md", Resource.MEMORY_LONGTERM, None),  # on some disks another name of it, so it counts as it
         ("DREAMS.md", Resource.MEMORY_DREAMS, None),
         ("memory/dreaming/rem.md", Resource.MEMORY_DREAMS, None),
     )
@@ -71,17 +72,15 @@ async def _personal_files(made: Scratch, send: Send, person: Person) -> None:
 def _links(made: Scratch, tenant: str) -> None:
     """Two names below `memory/` that lead out of the workspace."""
     agent = made.world.agents[0]
-    for path, link in zip(LINKS, (os.symlink, os.link), strict=True):
+    for path, link in zip(LINKS, (Path.symlink_to, Path.hardlink_to), strict=True):
         file = PlantedFile(agent=agent, tenant=tenant, path=path, resource=Resource.MEMORY_DAILY, never=True)
-        outside = made.root / tenant / f"outside-{link.__name__}.md"
+        outside = made.root / tenant / f"outside-{path.rpartition('/')[2]}"
         outside.write_text(_text(made, file, agent, "file outside of the workspace"), encoding="utf-8")
-        link(outside, made.root / tenant / agent / path)
+        link(made.root / tenant / agent / path, outside)
 
 
 def _personal(person: Person, agent: str, path: str, resource: Resource, loads_as: str) -> PlantedFile:
-    return PlantedFile(
-        agent=agent, tenant=person.tenant, path=path, resource=resource, owner=person, loads_as=loads_as
-    )
+    return PlantedFile(agent=agent, tenant=person.tenant, path=path, resource=resource, owner=person, loads_as=loads_as)
 
 
 def _write(made: Scratch, file: PlantedFile, whose: str, what: str) -> str:

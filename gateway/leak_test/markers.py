@@ -1,7 +1,7 @@
 """Turns what is planted into marks that nothing else holds, and the bytes of an answer into the marks that are in it.
 
-A mark is one word that no request ever sends: whoever gets it back was shown what it stands in. It is found in any case,
-behind JSON and percent escapes, in hexadecimal and in base64, and by the hash of the text that holds it.
+A mark is one word that no request ever sends: whoever gets it back was shown what it stands in. It is found in any
+case, behind JSON and percent escapes, in hexadecimal and in base64, and by the hash of the text that holds it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sort(StrEnum):
     FILE = "file"
     SESSION = "session id"  # that there is such a session: its id and key
     EMAIL = "email"
-    TOKEN = "access token"  # its name and id
+    TOKEN = "access token"  # noqa: S105 - a word for its name and id
 
 
 @dataclass(slots=True, eq=False)

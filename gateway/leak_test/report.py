@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gateway.leak_test.expectation import Expectation
@@ -17,7 +17,10 @@ TEAM = "the team"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Of one person's marks: how many a caller was shown and may be, how many stayed hidden, how many leaked."""
+    """Of one person's marks: how many a caller was shown and may be, how many stayed hidden, how many leaked.
+
+    That there is a session counts where it leaked, and otherwise in a column of its own.
+    """
 
     seen: int
     hidden: int
@@ -48,7 +51,6 @@ class Report:
     decided: int
     seconds: float
     people: int
-    _words: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def clean(self) -> bool:
@@ -64,8 +66,8 @@ class Report:
         return cls(
             callers=callers,
             victims=tuple(_victims(world)),
-            matrix={label: _cells(label, marks, _whose, findings) for label in callers},
-            kinds={label: _cells(label, marks, kind_of, findings) for label in callers},
+            matrix={label: _cells(label, marks, _whose, findings, _CONTENT) for label in callers},
+            kinds={label: _cells(label, marks, kind_of, findings, tuple(Sort)) for label in callers},
             leaks=tuple(findings.leaks),
             lost=tuple(findings.lost),
             not_driven=tuple(findings.not_driven),
@@ -105,6 +107,8 @@ class Report:
 def kind_of(mark: Mark) -> str:
     """The kind of content, as the second table has it."""
     where = mark.where
+    if mark.sort is Sort.SESSION:
+        return "that there is a session"
     if isinstance(where, PlantedMessage):
         where = where.session
     if isinstance(where, PlantedSession):
@@ -116,7 +120,16 @@ def kind_of(mark: Mark) -> str:
     return "addresses and tokens"
 
 
-KINDS = ("private sessions", "incognito", "shared sessions", "personal files", "team files", "addresses and tokens")
+KINDS = (
+    "private sessions",
+    "incognito",
+    "shared sessions",
+    "personal files",
+    "team files",
+    "that there is a session",
+    "addresses and tokens",
+)
+_CONTENT = (Sort.TITLE, Sort.MESSAGE, Sort.FILE)
 
 
 def _victims(world: World) -> Iterable[str]:
@@ -128,12 +141,17 @@ def _whose(mark: Mark) -> str:
     return TEAM if isinstance(mark.where, PlantedFile) and mark.where.owner is None else mark.whose
 
 
-def _cells(label: str, marks: Sequence[Mark], by: Any, findings: Findings) -> dict[str, Cell]:
+def _cells(
+    label: str, marks: Sequence[Mark], by: Callable[[Mark], str], findings: Findings, sorts: Sequence[Sort]
+) -> dict[str, Cell]:
     found: dict[str, list[int]] = {}
     seen, leaked = findings.seen[label], findings.leaked[label]
     for mark in marks:
         counts = found.setdefault(by(mark), [0, 0, 0])
-        counts[2 if mark in leaked else 0 if mark in seen else 1] += 1
+        if mark in leaked:
+            counts[2] += 1
+        elif mark.sort in sorts:
+            counts[0 if mark in seen else 1] += 1
     return {name: Cell(*counts) for name, counts in found.items()}
 
 

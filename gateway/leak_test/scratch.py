@@ -1,4 +1,4 @@
-"""Turns a policy document into a whole gateway of its own, in a temporary folder, with two organisations full of people.
+"""Turns a policy document into a gateway of its own, in a temporary folder, with two organisations full of people.
 
 What the machine's own gateway keeps is never opened here.
 """
@@ -39,9 +39,9 @@ _TOKEN_LIFE = timedelta(days=1)
 class StandingClock:
     """A day that does not end while its notes are looked for; ages and deadlines go on."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, now: datetime) -> None:
         self._clock = clock
-        self._now = clock.now()
+        self._now = now
 
     def now(self) -> datetime:
         """When the run began."""
@@ -74,31 +74,38 @@ async def scratch(document: str, people: int, clock: Clock) -> AsyncIterator[Scr
 
     Raises Invalid for a document that has faults.
     """
-    standing = StandingClock(clock)
-    parsed = parse(document)
-    cast = cast_of(parsed, people)
-    for person in cast:
-        person.id = person.id or new_id("prf", standing.now())
-    world = World(now=standing.now(), documents={OURS: document, OTHERS: document}, agents=agents_of(parsed))
-    world.people = cast
+    parsed, now = parse(document), clock.now()
+    world = World(now=now, documents={OURS: document, OTHERS: document}, agents=agents_of(parsed))
+    world.people = cast_of(parsed, people)
+    for person in world.people:
+        person.id = person.id or new_id("prf", now)
     with tempfile.TemporaryDirectory(prefix="gateway-leak-test-") as folder:
-        log, secret = io.BytesIO(), secrets.token_hex(16)
-        settings = _settings(Path(folder), world.person("connector", OURS))
-        loggers = configure(settings, log)
-        environ = {LINE_VARIABLE: secret}
-        gateway = compose(settings, loggers, clock=standing, environ=environ)
-        async with gateway.running():
-            app: App = create_app(gateway, loggers, environ=environ)
-            made = Scratch(gateway, app, world, log, secret.encode())
+        async with opened(Path(folder), world, clock, secrets.token_hex(16)) as made:
             await _furnish(made)
             yield made
 
 
+@asynccontextmanager
+async def opened(folder: Path, world: World, clock: Clock, line_secret: str) -> AsyncIterator[Scratch]:
+    """A running gateway over a folder, with what is there already."""
+    log, environ = io.BytesIO(), {LINE_VARIABLE: line_secret}
+    settings = _settings(folder, world.person("connector", OURS))
+    loggers = configure(settings, log)
+    gateway = compose(settings, loggers, clock=StandingClock(clock, world.now), environ=environ)
+    async with gateway.running():
+        app: App = create_app(gateway, loggers, environ=environ)
+        yield Scratch(gateway, app, world, log, line_secret.encode())
+
+
 async def put_in_force(made: Scratch) -> None:
-    """The document instead of the rows that all was planted under."""
-    for tenant, text in made.world.documents.items():
-        await made.gateway.stores.policies.publish(
-            TenantId(tenant), text, base_version=1, comment="leak-test", author="leak-test", now=made.world.now
+    """The world's documents instead of the rows that all was planted under."""
+    policies = made.gateway.stores.policies
+    for name, text in made.world.documents.items():
+        tenant = TenantId(name)
+        current = await policies.current(tenant)
+        base = 0 if current is None else current[0].version
+        await policies.publish(
+            tenant, text, base_version=base, comment="leak-test", author="leak-test", now=made.world.now
         )
 
 

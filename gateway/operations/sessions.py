@@ -16,7 +16,7 @@ from gateway.policy.targets import MissingTarget, NewSessionTarget, SessionsTarg
 from gateway.ports import Page, SessionFilter
 from gateway.raising.sessions import SessionsAreWeighed
 from gateway.sessions.conversations import Conversations
-from gateway.sessions.lineage import Creation, check
+from gateway.sessions.lineage import Creation, as_known_to, check
 from gateway.tools.arguments import Arguments
 from gateway.tools.registry import SESSIONS, AnyOperation, Operation
 from gateway.tools.sessions import child_target
@@ -256,34 +256,37 @@ class SessionOperations:
             title=arguments.query,
         )
         page = await self._conversations.list(permit, narrow, limit=arguments.limit, cursor=arguments.cursor)
-        return Page(await self._conversations.with_participants(page.items), page.next_cursor)
+        found = await self._conversations.with_participants(page.items)
+        return Page(tuple(as_known_to(permit.requester.profile.id, facts) for facts in found), page.next_cursor)
 
     async def _run_show(self, permit: Permit[SessionTarget], _turn: Turn, _arguments: OnSession[None]) -> SessionFacts:
-        return permit.target.facts
+        return _known(permit, permit.target.facts)
 
     async def _run_rename(
         self, permit: Permit[SessionTarget], _turn: Turn, arguments: OnSession[PatchBody]
     ) -> SessionFacts:
-        return await self._conversations.rename(permit, arguments.body.title)
+        return _known(permit, await self._conversations.rename(permit, arguments.body.title))
 
     async def _run_both(
         self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[PatchBody]
     ) -> SessionFacts:
         body, told = arguments.body, self._checked(turn, "session_people", permit)
         people = _people(body.participants)
-        return await self._conversations.rename_and_set_participants(permit, body.title, people, told)
+        return _known(permit, await self._conversations.rename_and_set_participants(permit, body.title, people, told))
 
     async def _run_participants(
         self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[PatchBody]
     ) -> SessionFacts:
         told = self._checked(turn, "session_people", permit)
-        return await self._conversations.set_participants(permit, _people(arguments.body.participants), told)
+        return _known(
+            permit, await self._conversations.set_participants(permit, _people(arguments.body.participants), told)
+        )
 
     async def _run_owner(
         self, permit: Permit[SessionTarget], turn: Turn, arguments: OnSession[OwnerBody]
     ) -> SessionFacts:
         told = self._checked(turn, "session_owner", permit)
-        return await self._conversations.set_owner(permit, ProfileId(arguments.body.profile), told)
+        return _known(permit, await self._conversations.set_owner(permit, ProfileId(arguments.body.profile), told))
 
     def _checked(self, turn: Turn, code: str, permit: Permit[SessionTarget]) -> tuple[Notice, ...]:
         """Who is told. Raises ToolNotAllowed where whoever asks would gain by it themselves. The store changes only the
@@ -296,10 +299,10 @@ class SessionOperations:
     async def _run_archive(
         self, permit: Permit[SessionTarget], _turn: Turn, _arguments: OnSession[None]
     ) -> SessionFacts:
-        return await self._conversations.archive(permit)
+        return _known(permit, await self._conversations.archive(permit))
 
     async def _run_reset(self, permit: Permit[SessionTarget], _turn: Turn, _arguments: OnSession[None]) -> SessionFacts:
-        return await self._conversations.reset(permit)
+        return _known(permit, await self._conversations.reset(permit))
 
     async def _run_delete(self, permit: Permit[SessionTarget], _turn: Turn, _arguments: OnSession[None]) -> int:
         return await self._conversations.delete(permit)
@@ -326,6 +329,11 @@ class SessionOperations:
         body = arguments.body
         _check_role(body.role, runtime=permit.requester.principal.turn is not None)
         return await self._conversations.post(permit, permit.target.facts, body.content, body.role)
+
+
+def _known(permit: Permit[SessionTarget], facts: SessionFacts) -> SessionFacts:
+    """What is told of a session to whom the permit is."""
+    return as_known_to(permit.requester.profile.id, facts)
 
 
 def _check_role(role: str, *, runtime: bool) -> None:

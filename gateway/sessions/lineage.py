@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gateway.errors import Conflict, Fault, Invalid
-from gateway.keys import direct_key, explicit_key, generated_key, is_name, new_id
-from gateway.model import AgentName, Kind, ProfileId, Session, SessionFacts, SessionId, TenantId
+from gateway.keys import agent_in, direct_key, explicit_key, generated_key, is_name, new_id
+from gateway.model import AgentName, Kind, ProfileId, Session, SessionFacts, SessionId, TenantId, Whose
+from gateway.policy.relations import whose_of
 
 ARCHIVED = "This session is archived. Open a new one to go on."
 MAX_DEPTH = 32
@@ -121,6 +122,22 @@ def build(creation: Creation, now: datetime) -> Session:
         last_message_at=None,
         archived_at=None,
     )
+
+
+def names_another_agent(session: Session) -> bool:
+    """Whether its parent is on another agent than itself."""
+    return session.parent_key is not None and agent_in(session.parent_key) != session.agent
+
+
+def as_known_to(reader: ProfileId, facts: SessionFacts) -> SessionFacts:
+    """The facts as `reader` may see them: without a parent on another agent, unless the tree is theirs.
+
+    A parent is as private as its child and whose that is, so the same rows decide on both where their agent is one.
+    On another agent other rows do, and the parent's key says that there is such a session, and whose.
+    """
+    if not names_another_agent(facts.session) or whose_of(facts, reader) is not Whose.OTHER:
+        return facts
+    return replace(facts, session=replace(facts.session, parent_key=None))
 
 
 def _key(creation: Creation, session_id: SessionId) -> str:

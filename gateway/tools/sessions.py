@@ -23,7 +23,7 @@ from gateway.policy.permit import Permit
 from gateway.policy.targets import MissingTarget, NewSessionTarget, SessionsTarget, SessionTarget
 from gateway.ports import SessionFilter
 from gateway.sessions.conversations import Conversations
-from gateway.sessions.lineage import Creation, check
+from gateway.sessions.lineage import Creation, as_known_to, check, names_another_agent
 from gateway.tools.arguments import Arguments
 from gateway.tools.one_each import OneEach
 from gateway.tools.registry import SESSIONS, Operation, Tool, tool
@@ -143,7 +143,7 @@ class SessionTools:
             active_since=turn.at - since if since else None,
         )
         page = await self._conversations.list(permit, narrow, limit=arguments.limit, cursor=arguments.cursor)
-        rows = [row(session) for session in page.items]
+        rows = [row(session) for session in await self._as_known(permit, page.items)]
         for session, shown in zip(page.items, rows, strict=True):
             if arguments.message_limit:
                 shown["messages"] = await self._latest(turn, session, arguments.message_limit)
@@ -151,6 +151,13 @@ class SessionTools:
         if is_limited(permit.scope, len(turn.state.agents)):
             result["visibility"] = {"limited": True, "warning": LIMITED}
         return result
+
+    async def _as_known(self, permit: Permit[SessionsTarget], found: Sequence[Session]) -> Sequence[Session]:
+        """Listed sessions as the requester may see them; who takes part is read only where it matters."""
+        me = permit.requester.profile.id
+        if not any(names_another_agent(one) and one.owner != me for one in found):
+            return found
+        return [as_known_to(me, facts).session for facts in await self._conversations.with_participants(found)]
 
     async def _latest(self, turn: Turn, session: Session, limit: int) -> list[dict[str, object]]:
         """The last messages of a listed session: reading them is asked for by itself, like any history."""
@@ -230,7 +237,7 @@ class SessionTools:
             return await self._named(turn, arguments.session_key)
 
         async def run(permit: Permit[SessionTarget], _turn: Turn, _arguments: StatusArguments) -> dict[str, object]:
-            facts = permit.target.facts
+            facts = as_known_to(permit.requester.profile.id, permit.target.facts)
             return {
                 **row(facts.session),
                 "owner": facts.session.owner,

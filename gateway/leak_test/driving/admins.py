@@ -1,4 +1,4 @@
-"""What admins and auditors have. Where somebody may do it, it is done to the spare person, or so that nothing changes."""
+"""What admins and auditors have. Where somebody may do it, it is done so that nothing of the planted changes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gateway.leak_test.markers import Sort
 from gateway.leak_test.world import Caller, Person
 from gateway.model import Action, Resource
 
-_PEOPLE = {sort: (Action.READ, Resource.ADMIN_PEOPLE) for sort in (Sort.EMAIL, Sort.TOKEN)}
+_PEOPLE = dict.fromkeys((Sort.EMAIL, Sort.TOKEN), (Action.READ, Resource.ADMIN_PEOPLE))
 _MERGING = {
     Sort.SESSION: (Action.MERGE, Resource.ADMIN_PEOPLE),
     Sort.EMAIL: (Action.MERGE, Resource.ADMIN_PEOPLE),
     Sort.TOKEN: (Action.MERGE, Resource.ADMIN_PEOPLE),
 }
 # What was done and to which session; the emails that somebody was given are a part of what was done.
-_AUDITED = {sort: (Action.READ, Resource.ADMIN_AUDIT) for sort in (Sort.SESSION, Sort.EMAIL, Sort.TOKEN)}
+_AUDITED = dict.fromkeys((Sort.SESSION, Sort.EMAIL, Sort.TOKEN), (Action.READ, Resource.ADMIN_AUDIT))
 PEOPLE = "/v1/admin/people"
 ONE = f"{PEOPLE}/{{profile}}"
 
@@ -27,9 +27,7 @@ ONE = f"{PEOPLE}/{{profile}}"
 async def _send(driver: Driver, caller: Caller, row: str, target: str | None = None, body: object = None) -> None:
     method, _, path = row.partition(" ")
     await driver.send(
-        Probe(
-            caller=caller, row=row, method=method, target=target or path, body=body, by_function=_PEOPLE
-        )
+        Probe(caller=caller, row=row, method=method, target=target or path, body=body, by_function=_PEOPLE)
     )
 
 
@@ -123,7 +121,9 @@ async def unlinking(driver: Driver, caller: Caller) -> None:
         target = f"{PEOPLE}/{one.id}/identities"
         body = {"channel": "chat", "account": "main", "sender": "U-nobody"}
         await _send(driver, caller, f"DELETE {ONE}/identities", target, body)
-        await _send(driver, caller, f"DELETE {ONE}/identities", target, {"issuer": "https://id.example", "subject": "x"})
+        await _send(
+            driver, caller, f"DELETE {ONE}/identities", target, {"issuer": "https://id.example", "subject": "x"}
+        )
 
 
 async def tokens(driver: Driver, caller: Caller) -> None:

@@ -74,14 +74,16 @@ def _files(bench: Bench) -> Iterator[PlantedFile]:
     for file in bench.world.files:
         if file.tenant != bench.origin.tenant or file.never:
             continue
-        if bench.thorough or file.owner is None or (file.agent == bench.origin.agent and _is_one_of_few(file)):
+        here = file.agent == bench.origin.agent
+        team = file.owner is None and (here or file.path == "MEMORY.md")
+        if bench.thorough or team or (here and _is_one_of_few(file)):
             yield file
     if bench.thorough:
         yield from (one for one in bench.world.files if one.tenant != bench.origin.tenant and one.owner is not None)
 
 
 def _is_one_of_few(file: PlantedFile) -> bool:
-    return file.loads_as in ("personal", "personal_longterm")
+    return file.loads_as == "personal"
 
 
 def _tricked(bench: Bench) -> Iterator[PlantedFile]:
@@ -96,5 +98,3 @@ def _tricked(bench: Bench) -> Iterator[PlantedFile]:
 async def memory_append(bench: Bench) -> None:
     """`memory_append`, which only the sandbox and the refusals are asked: a note would change what is looked for."""
     await bench.call("memory_append", {"scope": "nobody", "text": "A fact."}, {})
-
-

@@ -16,9 +16,7 @@ def _mine(driver: Driver, caller: Caller, sort: Sort) -> tuple[Mark, ...]:
 
 
 async def _get(driver: Driver, caller: Caller, path: str, due: tuple[Mark, ...] = ()) -> None:
-    await driver.send(
-        Probe(caller=caller, row=f"GET {path}", method="GET", target=path, shows=_OWN, due=due)
-    )
+    await driver.send(Probe(caller=caller, row=f"GET {path}", method="GET", target=path, shows=_OWN, due=due))
 
 
 async def me(driver: Driver, caller: Caller) -> None:
@@ -69,9 +67,7 @@ async def revoking_sign_ins(driver: Driver, caller: Caller) -> None:
 async def _delete(driver: Driver, caller: Caller, path: str, word: str, real: str, whose: str) -> None:
     other = "tok_" + "0" * 26
     twin = Twin(target=f"{path}/{other}", real=real, other=other, whose=whose, what=f"{whose}'s access token")
-    probe = Probe(
-        caller=caller, row=f"DELETE {path}/{word}", method="DELETE", target=f"{path}/{real}", twin=twin
-    )
+    probe = Probe(caller=caller, row=f"DELETE {path}/{word}", method="DELETE", target=f"{path}/{real}", twin=twin)
     await driver.send(probe)
 
 

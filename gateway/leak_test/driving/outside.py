@@ -49,7 +49,12 @@ async def turns(driver: Driver, caller: Caller) -> None:
 
 async def members(driver: Driver, caller: Caller) -> None:
     """`POST /v1/connectors/{channel}/members` of a chat that is nobody's yet."""
-    body = {"account": ACCOUNT, "chat": {"kind": "group", "id": "C-new"}, "joined": ["U-nobody"], "left": ["U-nobody"]}
+    body: dict[str, object] = {
+        "account": ACCOUNT,
+        "chat": {"kind": "group", "id": "C-new"},
+        "joined": ["U-nobody"],
+        "left": ["U-nobody"],
+    }
     await _connect(driver, caller, "members", body)
     await _connect(driver, caller, "members", {"account": ACCOUNT, "chat": {"kind": "group", "id": "C-newer"},
                                                "ended": True})  # fmt: skip
@@ -94,9 +99,7 @@ async def webhook(driver: Driver, caller: Caller, secret: bytes) -> None:
     right = base64.b64encode(hmac.new(secret, body, hashlib.sha256).digest())
     for signature in ((), ((b"x-line-signature", b"wrong"),), ((b"x-line-signature", right),)):
         target = f"/v1/connectors/line/{LINE_ACCOUNT}/webhook"
-        await driver.send(
-            Probe(caller=caller, row=_LINE, method="POST", target=target, body=body, headers=signature)
-        )
+        await driver.send(Probe(caller=caller, row=_LINE, method="POST", target=target, body=body, headers=signature))
 
 
 # ── requests that are wrong ──────────────────────────────────────────────────────────────────────────────────────────

@@ -44,9 +44,7 @@ async def lists_of_agents(driver: Driver, caller: Caller) -> None:
 
 async def _listing(driver: Driver, caller: Caller, row: str, path: str, sessions: list[PlantedSession]) -> None:
     def listing(query: str, twin: Twin | None = None) -> Probe:
-        return Probe(
-            caller=caller, row=row, method="GET", target=f"{path}?{query}", shows=_LISTED, twin=twin
-        )
+        return Probe(caller=caller, row=row, method="GET", target=f"{path}?{query}", shows=_LISTED, twin=twin)
 
     await pages(driver, listing("limit=50"), titles(sessions))
     for kind in KINDS:
@@ -112,7 +110,9 @@ async def messages(driver: Driver, caller: Caller) -> None:
 
 async def posting(driver: Driver, caller: Caller) -> None:
     """`POST /v1/sessions/{session}/messages` where it is refused; what is sent is no mark."""
-    await _refused(driver, caller, f"POST {ONE}/messages", Action.POST, {"role": "user", "content": "hello"}, {}, inside=True)
+    await _refused(
+        driver, caller, f"POST {ONE}/messages", Action.POST, {"role": "user", "content": "hello"}, {}, inside=True
+    )
 
 
 # ── changes that are refused ─────────────────────────────────────────────────────────────────────────────────────────
@@ -141,7 +141,7 @@ async def patching(driver: Driver, caller: Caller) -> None:
     await _refused(driver, caller, row, Action.POST, {"title": "mine now"}, {Sort.TITLE: Action.POST})
     await _refused(driver, caller, row, Action.PARTICIPANTS, {"participants": [me]}, {Sort.TITLE: Action.PARTICIPANTS})
     await _refused(driver, caller, row, Action.POST, {"title": "mine", "participants": [me]}, {Sort.TITLE: Action.POST})
-    await _refused(driver, caller, row, Action.POST, {"titel": 1}, {})
+    await _refused(driver, caller, row, Action.POST, {"titel": 1}, {})  # a fault tells nothing either
 
 
 async def owning(driver: Driver, caller: Caller) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gateway.leak_test.driver import Driver
-from gateway.leak_test.driving import admins, contexts, oneself, outside, sessions, tools
+from gateway.leak_test.driving import admins, contexts, oneself, outside, reach, sessions, tools
 from gateway.leak_test.driving.toolbox import TOOL_ROUTE, tool_row
 from gateway.leak_test.world import Caller
 from gateway.operations.catalogue import Catalogue
@@ -63,6 +63,8 @@ ROUTES: Mapping[str, Ask] = {
     "PUT /v1/admin/policy": admins.publishing,
     "GET /v1/admin/policy/versions": admins.versions,
     "POST /v1/admin/policy/versions/{version}/rollback": admins.rolling_back,
+    "GET /v1/admin/policy/who-can": reach.who_can,
+    "GET /v1/admin/policy/what-can": reach.what_can,
     "GET /v1/admin/audit": admins.audit,
     "GET /v1/admin/audit/verify": admins.verify,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
-from gateway.leak_test.driver import Driver, Probe, Seen, Twin, in_path
+from gateway.leak_test.driver import Driver, Probe, Twin, in_path
 from gateway.leak_test.driving import memory
 from gateway.leak_test.driving.targets import NOTHING, enterable, few_sessions, missing_session, titles, victims, words
 from gateway.leak_test.driving.toolbox import Bench, tool_row
@@ -74,7 +74,9 @@ async def sessions_search(bench: Bench) -> None:
         twin = _like_nothing(bench, "sessions_search", {"query": NOTHING}, victim, "messages") if denied else None
         due = tuple(mark for one in theirs for mark in words(one))
         body: dict[str, object] = {"query": victim.bait, "limit": 200}
-        await bench.call("sessions_search", body if twin is None else {"query": victim.bait}, _FOUND, due=due, twin=twin)
+        await bench.call(
+            "sessions_search", body if twin is None else {"query": victim.bait}, _FOUND, due=due, twin=twin
+        )
     for session in bench.targets if bench.thorough else bench.targets[::5]:
         body = {"query": BAIT, "sessionKey": session.key}
         twin = None if bench.may(Action.SEARCH, session) else _missing(bench, "sessions_search", body, session)
@@ -86,7 +88,7 @@ async def session_status(bench: Bench) -> None:
     for word in ("current", "main"):
         await bench.call("session_status", {"sessionKey": word}, _STATUS)
     for session in few_sessions(bench.world) if bench.thorough else bench.targets[::3]:
-        body = {"sessionKey": session.id if session.private else session.key}
+        body: dict[str, object] = {"sessionKey": session.id if session.private else session.key}
         denied = not bench.may(Action.STATUS, session)
         due = () if session.title is None else (session.title,)
         twin = _missing(bench, "session_status", body, session) if denied else None
@@ -192,8 +194,6 @@ def _like_nothing(bench: Bench, tool: str, body: dict[str, object], victim: Pers
         whose=victim.name,
         what=f"{victim.name}'s {what} (that there are some)",
     )
-
-
 
 
 async def appending(driver: Driver, caller: Caller) -> None:
