@@ -94,6 +94,7 @@ class Driver:
         self.findings = findings
         self.wanted = wanted
         self.words: dict[str, set[str]] = {}  # the arguments that were sent, by row
+        self.decisions: dict[str, str] = {}  # the id of somebody's decision, by caller, for others to ask about
         self.cursors: dict[str, str] = {}  # somebody's place in a list, for others to try
         self._app = app
         self._twins: dict[tuple[object, ...], tuple[object, ...]] = {}
@@ -165,7 +166,7 @@ class Driver:
     def _structure(self, probe: Probe, answer: Answer) -> None:
         """What is left out of a context has neither a hash nor a size (design section 6); an audit is one tenant's."""
         if probe.quotes and answer.status == 200:
-            for record in orjson.loads(answer.body)["items"]:
+            for record in orjson.loads(answer.body).get("items", ()):
                 if record["tenant"] != probe.caller.tenant:
                     how = "a record of another organisation"
                     self.findings.told(probe.caller, record["tenant"], "audit", probe.row, OUTSIDE, how)

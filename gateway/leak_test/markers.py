@@ -23,7 +23,7 @@ _WORD = re.compile(rb"leakmark[a-z2-9]{14}")
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _ID = re.compile(rb"(?:ses|msg|tok)_[0-9a-z]{26}")
 _KEY = re.compile(rb"agent:[^\s\"\\<>,]+")
-_ESCAPE = re.compile(rb"\\u00([0-9a-f]{2})")
+_ESCAPE = re.compile(rb"\\+u00([0-9a-f]{2})")  # also where an escaped text was escaped again
 _CURSOR = re.compile(rb'"next_?cursor":\s*"([^"]+)"', re.IGNORECASE)
 _HEXADECIMAL = re.compile(PREFIX.encode().hex().encode() + rb"[0-9a-f]{28}")
 

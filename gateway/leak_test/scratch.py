@@ -81,7 +81,7 @@ async def scratch(document: str, people: int, clock: Clock) -> AsyncIterator[Scr
         person.id = person.id or new_id("prf", now)
     with tempfile.TemporaryDirectory(prefix="gateway-leak-test-") as folder:
         async with opened(Path(folder), world, clock, secrets.token_hex(16)) as made:
-            await _furnish(made)
+            await furnish(made)
             yield made
 
 
@@ -116,7 +116,8 @@ def _settings(folder: Path, connector: Person) -> Settings:
     return Settings.of({"state": {"folder": folder / "state"}, "connectors": {"accounts": accounts}})
 
 
-async def _furnish(made: Scratch) -> None:
+async def furnish(made: Scratch) -> None:
+    """Two organisations with the same agents, and everybody, each with a token. Nothing is planted yet."""
     for tenant in made.world.documents:
         await made.gateway.founder.found(tenant, policy=_PLANTING)
         for name in made.world.agents:

@@ -44,6 +44,11 @@ async def sign_ins(driver: Driver, caller: Caller) -> None:
     await _get(driver, caller, "/v1/me/sign-ins")
 
 
+async def notices(driver: Driver, caller: Caller) -> None:
+    """`GET /v1/me/notices`."""
+    await _get(driver, caller, "/v1/me/notices")
+
+
 async def new_token(driver: Driver, caller: Caller) -> None:
     """`POST /v1/me/tokens`, with more scopes than there are."""
     body = {"name": "more", "expires_in_days": 1, "scopes": ["everything"]}

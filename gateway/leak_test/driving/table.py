@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gateway.leak_test.driver import Driver
-from gateway.leak_test.driving import admins, contexts, oneself, outside, reach, sessions, tools
+from gateway.leak_test.driving import admins, contexts, explaining, oneself, outside, reach, sessions, tools
 from gateway.leak_test.driving.toolbox import TOOL_ROUTE, tool_row
 from gateway.leak_test.world import Caller
 from gateway.operations.catalogue import Catalogue
@@ -38,6 +38,7 @@ ROUTES: Mapping[str, Ask] = {
     "GET /v1/agents": oneself.agents,
     "GET /v1/tools": oneself.tools,
     "GET /v1/me/tokens": oneself.tokens,
+    "GET /v1/me/notices": oneself.notices,
     "POST /v1/me/tokens": oneself.new_token,
     "DELETE /v1/me/tokens/{token}": oneself.revoking_tokens,
     "GET /v1/me/sign-ins": oneself.sign_ins,
@@ -63,6 +64,10 @@ ROUTES: Mapping[str, Ask] = {
     "PUT /v1/admin/policy": admins.publishing,
     "GET /v1/admin/policy/versions": admins.versions,
     "POST /v1/admin/policy/versions/{version}/rollback": admins.rolling_back,
+    "POST /v1/me/explain": explaining.my_decisions,
+    "POST /v1/admin/policy/explain": explaining.explain,
+    "POST /v1/admin/policy/preview": explaining.preview,
+    "GET /v1/admin/policy/watch": explaining.watch,
     "GET /v1/admin/policy/who-can": reach.who_can,
     "GET /v1/admin/policy/what-can": reach.what_can,
     "GET /v1/admin/audit": admins.audit,
