@@ -32,6 +32,7 @@ from gateway.tools import memory
 from gateway.tools import sessions as session_tools
 from gateway.workspace import bootstrap, files, paths
 from gateway.workspace.files import FileText
+from gateway.workspace.problems import FileMissing
 from tests.leak.planted import DEMO
 
 Patch = Callable[[pytest.MonkeyPatch, World], None]
@@ -130,7 +131,7 @@ def parents_elsewhere(patch: pytest.MonkeyPatch, _world: World) -> None:
 
 def _without(patch: pytest.MonkeyPatch, check: Callable[..., object]) -> None:
     for target, checks in invariants._CHECKS_OF.items():
-        patch.setitem(invariants._CHECKS_OF, target, tuple(one for one in checks if one is not check))  # type: ignore[arg-type]  # a Mapping that is a dict
+        patch.setitem(invariants._CHECKS_OF, target, tuple(one for one in checks if one is not check))
 
 
 def no_longterm_rule(patch: pytest.MonkeyPatch, _world: World) -> None:
@@ -172,7 +173,7 @@ def other_tenants(patch: pytest.MonkeyPatch, world: World) -> None:
     real = Conversations.find
 
     async def find(self: Any, tenant: Any, reference: str) -> Any:
-        found = [await real(self, one, reference) for one in (tenant, *world.documents)]  # type: ignore[arg-type]  # names of tenants
+        found = [await real(self, one, reference) for one in (tenant, *world.documents)]
         return next((one for one in found if one is not None), None)
 
     patch.setattr(Conversations, "find", find)
@@ -184,9 +185,7 @@ def other_tenants(patch: pytest.MonkeyPatch, world: World) -> None:
         return None if code == "tenant_mismatch" else code
 
     for target, checks in invariants._CHECKS_OF.items():
-        patch.setitem(  # type: ignore[misc]  # a Mapping that is a dict
-            invariants._CHECKS_OF, target, tuple(always if one is real_always else one for one in checks)
-        )
+        patch.setitem(invariants._CHECKS_OF, target, tuple(always if one is real_always else one for one in checks))
     patch.setattr(relations, "whose_of", lambda _facts, _requester: Whose.OWN)
     patch.setattr(relations, "whose_to", lambda _facts, _requester: Whose.OWN)
     patch.setattr(targets, "whose_to", lambda _facts, _requester: Whose.OWN)
@@ -275,7 +274,7 @@ def links_are_followed(patch: pytest.MonkeyPatch, _world: World) -> None:
             try:
                 data = (self.root / self.folder / path).read_bytes()
             except OSError:
-                found[path] = files.FileMissing(path)
+                found[path] = FileMissing(path)
             else:
                 found[path] = FileText(path=path, data=data, text=data.decode(), identity=(1, len(found)))
         return found

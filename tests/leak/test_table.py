@@ -9,9 +9,10 @@ import pytest
 
 from gateway import app as composition
 from gateway.app import create_app
-from gateway.leak_test.driving import table
+from gateway.leak_test.driving import tools as driving_tools
 from gateway.leak_test.driving.table import ROUTES, arguments_not_driven, not_driven, rows
 from gateway.tools.memory import AppendArguments
+from gateway.web.api.for_people import for_people
 from tests.conftest import LogCapture
 from tests.house import House
 
@@ -28,7 +29,7 @@ def test_a_new_route_a_new_tool_and_a_new_argument_are_named(
     home: House, logs: LogCapture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody has to remember the test: what it does not know fails it."""
-    real = composition.for_people
+    real = for_people
 
     def with_another(catalogue: Any) -> Any:
         endpoints = real(catalogue)
@@ -36,7 +37,7 @@ def test_a_new_route_a_new_tool_and_a_new_argument_are_named(
 
     monkeypatch.setattr(composition, "for_people", with_another)
     monkeypatch.setattr(
-        table.tools, "TOOLS", {one: ask for one, ask in table.tools.TOOLS.items() if one != "memory_get"}
+        driving_tools, "TOOLS", {one: ask for one, ask in driving_tools.TOOLS.items() if one != "memory_get"}
     )
     app = create_app(home.gateway, logs.loggers)
 
