@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from gateway.backends.local.clock import SystemClock
-from gateway.cli import drafts, output
+from gateway.cli import output
 from gateway.cli.failures import FOUND, refusals
 from gateway.cli.options import AsJson, Config, TenantName
 from gateway.cli.running import at_desk, refuse_token
@@ -22,6 +22,7 @@ from gateway.leak_test.cast import FEWEST
 from gateway.leak_test.findings import Finding
 from gateway.leak_test.planting import CouldNotPlant
 from gateway.leak_test.report import KINDS, Cell, Report
+from gateway.policy.document_files import read_document
 from gateway.policy.shipped import shipped
 from gateway.settings import load
 
@@ -65,7 +66,7 @@ def _run(text: str, people: int) -> Report:
 def _document(policy: Path | None, config: Path | None, tenant: str | None) -> tuple[str, str]:
     """The name and the text of the document to try."""
     if policy is not None:
-        return str(policy), drafts.read(policy)
+        return str(policy), read_document(policy)
     if not (load(config, os.environ).state.folder / "gateway.sqlite").exists():
         return "the demo's document", shipped(_DEMO)
     found = at_desk(config, tenant, lambda desk: desk.ask(desk.catalogue.policy.show))
