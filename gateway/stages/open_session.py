@@ -6,9 +6,10 @@ A request that names no session is made from outside any (design section 6).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from gateway.errors import NotFound
-from gateway.model import Action, Principal, Resource, TurnBinding
+from gateway.model import Action, Resource, TenantId
 from gateway.policy.relations import origin_of
 from gateway.policy.targets import MissingTarget, SessionTarget
 from gateway.sessions.directory import SessionDirectory
@@ -37,8 +38,10 @@ class OpenSession:
         """The turn inside the session, or unchanged where none is entered. Raises NotFound: missing, or not theirs."""
         if entry is None:
             return turn
-        bound = turn.requester.principal.turn
-        tainted = entry.tainted if bound is None else await self._is_tainted(turn.requester.principal, bound, entry)
+        bound, until = turn.requester.principal.turn, turn.requester.principal.expires_at
+        tainted = entry.tainted
+        if bound is not None and until is not None:
+            tainted = await self._is_tainted(turn.tenant, bound.turn, until, said=tainted)
         turn.authorize.function(turn, Action.ENTER, SESSIONS)
         facts = await self._sessions.find(turn.tenant, entry.reference)
         if facts is None:
@@ -55,12 +58,9 @@ class OpenSession:
             turn.origin = origin_of(facts.session, kind, tainted=tainted)
         return turn
 
-    async def _is_tainted(self, principal: Principal, bound: TurnBinding, entry: Entry) -> bool:
+    async def _is_tainted(self, tenant: TenantId, turn: str, until: datetime, *, said: bool) -> bool:
         """Whether the turn has read untrusted text, as it says itself or has said before. Raises Unavailable where that
         can't be kept or found out."""
-        until = principal.expires_at
-        if until is None:
-            return entry.tainted
-        if entry.tainted:  # kept before anything else: also where the call itself will be refused
-            await self._taints.report(principal.tenant, bound.turn, until)
-        return entry.tainted or await self._taints.holds(principal.tenant, bound.turn)
+        if said:  # kept before anything else: also where the call itself will be refused
+            await self._taints.report(tenant, turn, until)
+        return said or await self._taints.holds(tenant, turn)
