@@ -54,15 +54,18 @@ from gateway.operations.catalogue import Catalogue
 from gateway.operations.channel_turns import ChannelTurns
 from gateway.operations.connectors import ConnectorOperations
 from gateway.operations.context import context_operation
+from gateway.operations.decision_point import DecisionPoint
 from gateway.operations.deliveries import Deliveries
 from gateway.operations.explaining import ExplainOperations
 from gateway.operations.line import LineWebhooks
 from gateway.operations.me import MyOperations
 from gateway.operations.my_decisions import MyDecisions
+from gateway.operations.page_tokens import PageTokens
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
 from gateway.operations.preview import PreviewOperations
 from gateway.operations.reach import ReachOperations
+from gateway.operations.searches import Searches
 from gateway.operations.sessions import SessionOperations
 from gateway.operations.what_can import WhatCan
 from gateway.operations.who_can import WhoCan
@@ -101,6 +104,7 @@ from gateway.web.api.for_preview import for_preview
 from gateway.web.api.for_reach import for_reach
 from gateway.web.api.openapi import openapi
 from gateway.web.app import starlette_app
+from gateway.web.authzen import for_decision_points, metadata_route
 from gateway.web.line import line_route
 from gateway.web.line_deliveries import LineDeliveries
 from gateway.web.metrics import Metrics
@@ -126,7 +130,8 @@ class Stores:
         self.sessions = SqlSessions(self.database)
         self.transcripts = SqlTranscripts(self.database)
         self.policies = SqlPolicies(self.database)
-        self.audit = SqlAudit(self.database, folder / "audit", audit_key(folder))
+        self.audit_key = audit_key(folder)
+        self.audit = SqlAudit(self.database, folder / "audit", self.audit_key)
         self.notes = SqlNotes(self.database)
         self.tainted_turns = SqlTaintedTurns(self.database)
         self.sign_ins = SqlSignIns(self.database)
@@ -329,6 +334,7 @@ def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str]
         *for_reach(catalogue),
         *for_explaining(catalogue),
         *for_preview(catalogue),
+        *for_decision_points(catalogue),
         *for_connectors(catalogue, turns),
     )
     app = starlette_app(
@@ -338,7 +344,11 @@ def create_app(gateway: Gateway, loggers: Loggers, *, environ: Mapping[str, str]
         metrics=gateway.metrics,
         who_reads_metrics=gateway.settings.server.metrics,
         readiness=gateway.readiness,
-        pages=(*sign_in_routes(_door(gateway, environ)), _line(gateway, turns, loggers, environ)),
+        pages=(
+            *sign_in_routes(_door(gateway, environ)),
+            _line(gateway, turns, loggers, environ),
+            metadata_route(gateway.settings),
+        ),
         lifespan=lifespan,
     )
     return with_edge(app, gateway.settings.server, gateway.clock, loggers, gateway.ways.guard)
@@ -410,6 +420,7 @@ def _catalogue(
     )
     owners = Owners(stores.identities)
     asking = Asking(stores.identities, conversations, tools, clock)
+    who_can, what_can = WhoCan(stores.identities), WhatCan(stores.sessions, RightsInForce())
     held = HeldIdentities(stores.identities, stores.sign_ins, clock)
     rows = RowsInForce(states.current)
     weighing = PeopleAreWeighed(stores.identities, stores.sessions, held, rows, clock)
@@ -433,8 +444,19 @@ def _catalogue(
         reach=ReachOperations(
             stores.identities,
             conversations,
-            WhoCan(stores.identities),
-            WhatCan(stores.sessions, RightsInForce()),
+            who_can,
+            what_can,
+        ),
+        decision_point=DecisionPoint(asking),
+        searches=Searches(
+            asking,
+            stores.identities,
+            conversations,
+            tools,
+            who_can,
+            what_can,
+            PageTokens(stores.audit_key),
+            clock,
         ),
         explain=ExplainOperations(asking, stores.audit, stores.policies),
         my_decisions=MyDecisions(stores.audit),

@@ -8,6 +8,7 @@
   + PreconditionFailed     412 precondition_failed     a stale `If-Match`
   + TooLarge               413 too_large               a body or a file over its limit
   + Invalid                422 invalid                 a field breaks a rule; `faults` names each
+    - Malformed            400 invalid                 the same, where a standard wants it told so (AuthZEN)
   + PreconditionRequired   428 precondition_required   a write without the hash that was read
   + RateLimited            429 rate_limited            too many requests of this person
   + Unavailable            503 unavailable             something beneath is away or stale; try again
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +144,15 @@ class Invalid(GatewayError):
         self.faults = tuple(faults)
 
     @classmethod
-    def of(cls, field: str, rule: str, message: str) -> Invalid:
+    def of(cls, field: str, rule: str, message: str) -> Self:
         """One fault in one field."""
         return cls([Fault(field=field, rule=rule, message=message)])
+
+
+class Malformed(Invalid):
+    """A request that a standard of others' answers with 400; otherwise as `Invalid`."""
+
+    status = 400
 
 
 class RateLimited(GatewayError):

@@ -63,8 +63,11 @@ class Authorize(Protocol):
     def weigh(self, turn: Turn, asked: Requester, origin: Origin, action: Action, target: SingleTarget) -> Verdict:
         """As `answer`, and noted nowhere: for lists of answers."""
 
-    def scope_of(self, turn: Turn, asked: Requester, action: Action) -> Scope:
-        """The sessions on which `asked` may do `action` from outside any; noted nowhere."""
+    def scope_of(self, turn: Turn, asked: Requester, action: Action, origin: Origin = ...) -> Scope:
+        """The sessions on which `asked` may do `action`, from outside any or from `origin`; noted nowhere."""
+
+    def scope_inside(self, turn: Turn, asked: Requester, action: Action) -> Scope:
+        """The sessions that `asked` may enter and do `action` to from inside; noted nowhere."""
 
     def answer_function(
         self, turn: Turn, asked: Requester, action: Action, family: tuple[Resource, ...], name: str

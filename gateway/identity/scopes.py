@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 EVERYTHING = "*"
-AREAS = frozenset({"session", "memory", "admin", "gateway", EVERYTHING})
+DECIDE = "decide"  # asking for decisions about others (AuthZEN): named in a token, and no part of `gateway`
+AREAS = frozenset({"session", "memory", "admin", "gateway", DECIDE, EVERYTHING})
 
 
 def areas_in(words: Iterable[str], prefix: str) -> frozenset[str]:

@@ -46,7 +46,7 @@ from gateway.turn import Turn
 from gateway.workspace.bootstrap import candidates
 
 # A request for one of these is made from inside the session that it is about: so is a question without another origin.
-_FROM_INSIDE: Final = frozenset({Action.ENTER, Action.POST, Action.SPAWN})
+FROM_INSIDE: Final = frozenset({Action.ENTER, Action.POST, Action.SPAWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,14 @@ class Asking:
         """Somebody by id, as if they asked now with a credential for everything. Who is not there is nobody who may do
         anything, like somebody who is disabled: the two look the same."""
         found = await self.person(turn.tenant, profile)
-        return as_requester(turn, found or _nobody(turn.tenant, profile))
+        return as_requester(turn, found or nobody(turn.tenant, profile))
 
     async def put(self, turn: Turn, wish: Wish) -> Reply:
         """What the gateway would answer. The record says of whom it speaks, and that the turn's requester asked."""
         origin = OUTSIDE
         here: SessionFacts | None = None
         reference = wish.session
-        if reference is None and isinstance(wish.thing, OnSession) and wish.action in _FROM_INSIDE:
+        if reference is None and isinstance(wish.thing, OnSession) and wish.action in FROM_INSIDE:
             reference = wish.thing.reference
         if reference is not None:
             here = await self._conversations.find(turn.tenant, reference)
@@ -148,11 +148,11 @@ class Asking:
         self, turn: Turn, wish: Wish, origin: Origin, here: SessionFacts | None
     ) -> tuple[SingleTarget, Origin]:
         if isinstance(wish.thing, OnMemory):
-            return self._file(turn, wish, wish.thing, origin), origin
+            return self.file(turn, wish.asked, wish.action, wish.thing, origin), origin
         assert isinstance(wish.thing, OnSession)  # noqa: S101 - a tool is answered before
         reference = wish.thing.reference
         if here is not None and wish.action is Action.SPAWN and reference in (here.session.id, here.session.key):
-            return _child_of(here), origin
+            return child_of(here), origin
         facts = await self._conversations.find(turn.tenant, reference)
         if facts is None:
             return MissingTarget(turn.tenant, Resource.SESSION_PRIVATE, reference), origin
@@ -160,9 +160,12 @@ class Asking:
 
     # ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _file(self, turn: Turn, wish: Wish, file: OnMemory, origin: Origin) -> MemoryTarget | MissingTarget:
-        if wish.action is Action.LOAD:
-            return self._loaded(turn, wish.asked, file, origin)
+    def file(
+        self, turn: Turn, asked: Requester, action: Action, file: OnMemory, origin: Origin
+    ) -> MemoryTarget | MissingTarget:
+        """The file as a request for it would name it, or as a turn there would load it."""
+        if action is Action.LOAD:
+            return self._loaded(turn, asked, file, origin)
         return file_target(turn.tenant, turn.agent(file.agent), file.path)
 
     def _loaded(self, turn: Turn, asked: Requester, file: OnMemory, origin: Origin) -> MemoryTarget | MissingTarget:
@@ -210,7 +213,8 @@ class Asking:
         return denied
 
 
-def _nobody(tenant: TenantId, reference: str) -> Profile:
+def nobody(tenant: TenantId, reference: str) -> Profile:
+    """Who is called so and is not there: like somebody disabled, who may do nothing."""
     return Profile(id=ProfileId(reference[:LONGEST_NAME]), tenant=tenant, name="", kind="person", disabled=True)
 
 
@@ -222,7 +226,7 @@ def _enter(turn: Turn, asked: Requester, here: SessionFacts | None, reference: s
     return turn.authorize.answer(turn, asked, inside, Action.ENTER, SessionTarget(here))
 
 
-def _child_of(here: SessionFacts) -> NewSessionTarget:
+def child_of(here: SessionFacts) -> NewSessionTarget:
     one = here.session
     return NewSessionTarget(one.tenant, one.agent, Kind.SUBAGENT, one.private, here)
 
@@ -232,7 +236,7 @@ def _reached_by(tool: Tool, turn: Turn, asked: Requester, here: SessionFacts) ->
     one = here.session
     for operation in tool.operations:
         if operation.family == SESSIONS:
-            yield operation.action, _child_of(here) if operation.action is Action.SPAWN else SessionTarget(here)
+            yield operation.action, child_of(here) if operation.action is Action.SPAWN else SessionTarget(here)
             continue
         for resource in operation.family:
             owner = asked.profile.id if resource in PERSONAL_RESOURCES else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from gateway.operations.agents import AgentOperations
 from gateway.operations.audit import AuditOperations
 from gateway.operations.connectors import ConnectorOperations
+from gateway.operations.decision_point import DecisionPoint
 from gateway.operations.explaining import ExplainOperations
 from gateway.operations.me import MyOperations
 from gateway.operations.my_decisions import MyDecisions
@@ -15,6 +16,7 @@ from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
 from gateway.operations.preview import PreviewOperations
 from gateway.operations.reach import ReachOperations
+from gateway.operations.searches import Searches
 from gateway.operations.sessions import SessionOperations
 from gateway.tools.personal_instructions import PersonalInstructions
 from gateway.tools.registry import AnyOperation, Operation, Registry
@@ -36,6 +38,8 @@ class Catalogue:
     reach: ReachOperations
     explain: ExplainOperations
     my_decisions: MyDecisions
+    decision_point: DecisionPoint
+    searches: Searches
     audit: AuditOperations
     connectors: ConnectorOperations
 

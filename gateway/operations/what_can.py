@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.model import OUTSIDE, Action, AgentName, Profile, Session, Whose
+from gateway.model import OUTSIDE, Action, AgentName, Profile, Scope, Session, TenantId, Whose
 from gateway.model import SessionFacts as Facts
 from gateway.operations.somebody import as_requester
 from gateway.policy.comparison import POSSIBLE
@@ -50,10 +50,17 @@ class WhatCan:
         if profile.disabled or profile.merged_into is not None:
             return Page((), None)
         scope = turn.authorize.scope_of(turn, as_requester(turn, profile), action)
-        page = await self._sessions.list(turn.tenant, scope, SessionFilter(agent=agent), limit=limit, cursor=cursor)
-        taking_part = await self._sessions.participants(turn.tenant, {one.root for one in page.items})
-        facts = [Facts(session=one, participants=tuple(taking_part.get(one.root, ()))) for one in page.items]
-        return Page(tuple(self._reachable(turn, profile, action, one) for one in facts), page.next_cursor)
+        page = await self.in_scope(turn.tenant, scope, agent, limit=limit, cursor=cursor)
+        return Page(tuple(self._reachable(turn, profile, action, one) for one in page.items), page.next_cursor)
+
+    async def in_scope(
+        self, tenant: TenantId, scope: Scope, agent: AgentName | None, *, limit: int, cursor: str | None
+    ) -> Page[Facts]:
+        """The sessions of a scope with those who take part, newest first. Raises Invalid for no cursor."""
+        page = await self._sessions.list(tenant, scope, SessionFilter(agent=agent), limit=limit, cursor=cursor)
+        taking_part = await self._sessions.participants(tenant, {one.root for one in page.items})
+        facts = (Facts(session=one, participants=tuple(taking_part.get(one.root, ()))) for one in page.items)
+        return Page(tuple(facts), page.next_cursor)
 
     def _reachable(self, turn: Turn, profile: Profile, action: Action, facts: Facts) -> Reachable:
         verdict = turn.authorize.weigh(turn, as_requester(turn, profile), OUTSIDE, action, SessionTarget(facts))

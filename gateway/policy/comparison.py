@@ -14,7 +14,7 @@ from gateway.model import Action, Chat, Relation, Resource, Whose
 from gateway.policy.rights import Fact, FactSet, Rights, set_of
 from gateway.policy.rows import ANY
 
-_OF_SESSIONS: Final = frozenset(
+OF_SESSIONS: Final = frozenset(
     {
         Action.CREATE,
         Action.ENTER,
@@ -32,7 +32,7 @@ _OF_SESSIONS: Final = frozenset(
         Action.DELETE,
     }
 )
-_OF_MEMORY: Final = frozenset(
+OF_MEMORY: Final = frozenset(
     {
         Action.LOAD,
         Action.SEARCH,
@@ -66,11 +66,11 @@ _OF_THE_TEAM: Final = ((Relation.SAME_AGENT, Whose.SHARED), (Relation.OTHER_AGEN
 def _askable() -> Iterator[Fact]:
     for resource in Resource:
         if resource.startswith("session/"):
-            actions, stands = _OF_SESSIONS, tuple(product(Relation, Whose))
+            actions, stands = OF_SESSIONS, tuple(product(Relation, Whose))
         elif resource.startswith("memory/personal/"):
-            actions, stands = _OF_MEMORY, _OF_ONESELF
+            actions, stands = OF_MEMORY, _OF_ONESELF
         elif resource.startswith("memory/"):
-            actions, stands = _OF_MEMORY, _OF_THE_TEAM
+            actions, stands = OF_MEMORY, _OF_THE_TEAM
         else:
             actions, stands = _OF_FUNCTIONS, _OF_ONESELF
         for (relation, whose), chat, action in product(stands, Chat, actions):

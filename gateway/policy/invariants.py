@@ -39,10 +39,12 @@ def first_violation(requester: Requester, origin: Origin, target: SingleTarget, 
     return None
 
 
-def scope_violation(requester: Requester, resource: Resource) -> str | None:
-    """A credential reaches only the areas it was made for; one without scopes reaches nothing."""
+def scope_violation(requester: Requester, resource: Resource, action: Action) -> str | None:
+    """A credential reaches only the areas it was made for; one without scopes reaches nothing. Asking for decisions is
+    an area of its own: a token for it does nothing else, and one for `gateway` doesn't do it."""
     scopes = requester.principal.scopes
-    if "*" in scopes or resource.partition("/")[0] in scopes:
+    area = str(Action.DECIDE) if action is Action.DECIDE else resource.partition("/")[0]
+    if "*" in scopes or area in scopes:
         return None
     return "scope_missing"
 
@@ -68,7 +70,7 @@ def _always(requester: Requester, origin: Origin, target: SingleTarget, question
     if profile.merged_into is not None or profile.disabled:
         return "profile_retired"
     return (
-        scope_violation(requester, question.resource)
+        scope_violation(requester, question.resource, question.action)
         or elsewhere(requester, origin)
         or (_tainted_turn(target, question) if origin.tainted else None)
     )

@@ -5,11 +5,12 @@ This is the only place that asks the policy and the only one that makes a `Permi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from datetime import datetime
+from itertools import product
 from typing import TypeVar
 
-from gateway.errors import GatewayError, NotFound, ToolNotAllowed
+from gateway.errors import ToolNotAllowed
 from gateway.keys import LONGEST_WORD, new_id
 from gateway.model import (
     ANY_AGENT,
@@ -29,29 +30,18 @@ from gateway.model import (
     Verdict,
     Whose,
 )
-from gateway.policy.invariants import TAINTED_TURN, TURN_TOKEN_ELSEWHERE, elsewhere, first_violation, scope_violation
+from gateway.policy.invariants import TURN_TOKEN_ELSEWHERE, elsewhere, first_violation, scope_violation
 from gateway.policy.permit import Permit, issue, issue_for_list
 from gateway.policy.targets import FunctionTarget, SessionsTarget, SessionTarget, SingleTarget, Target, sandbox_excludes
+from gateway.stages.refusals import not_allowed, refusal
 from gateway.tools.registry import AnyOperation
 from gateway.turn import Turn
 
 SingleT = TypeVar("SingleT", bound=SingleTarget)
 MOST_FUNCTIONS = 50_000
 
-# What a tainted turn may not do, the person can do themselves, and the refusal says where (design section 9).
-_TAINTED = (
-    "This turn has read text from outside, which may be what asks for this, so it can't do it. "
-    "The person can, with a credential of their own: {yourself}"
-)
-_SPAWN = "POST /v1/sessions/{session}/tools/sessions_spawn"
-_YOURSELF = {
-    Action.EDIT: "PUT /v1/agents/{agent}/personal-instructions",
-    Action.APPEND: "POST /v1/sessions/{session}/tools/memory_append",
-    Action.REMEMBER: "POST /v1/sessions/{session}/tools/memory_remember",
-    Action.SEND: "POST /v1/sessions/{session}/messages",
-    Action.SPAWN: _SPAWN,
-    Action.CREATE: _SPAWN,  # of a child on another agent
-}
+# Where somebody asks from who is inside a session of this kind.
+_FROM_INSIDE = ((Resource.SESSION_PRIVATE, Chat.PRIVATE), (Resource.SESSION_SHARED, Chat.GROUP))
 
 Cell = tuple[AgentName, Resource, Relation, Whose]
 
@@ -100,7 +90,7 @@ class AuthorizeStage:
         """A permit for `action` on `target`. Raises ToolNotAllowed for a function, NotFound for anything else."""
         decision = self._decide_on(turn, action, target)
         if not decision.verdict.allowed:
-            raise _refusal(target, action, decision.verdict.code)
+            raise refusal(target, action, decision.verdict.code)
         return issue(decision, turn.requester, turn.origin, target)
 
     def permit(self, turn: Turn, action: Action, target: SingleT) -> Permit[SingleT] | None:
@@ -124,9 +114,13 @@ class AuthorizeStage:
         question = target.question(asked, origin, action)
         return self._verdict(turn, asked, origin, target, question, asked.subjects_on(question.agent))
 
-    def scope_of(self, turn: Turn, asked: Requester, action: Action) -> Scope:
-        """The sessions on which `asked` may do `action` from outside any; noted nowhere, like `weigh`."""
-        return Scope(asked.profile.id, OUTSIDE, self._cells(turn, asked, OUTSIDE, action))
+    def scope_of(self, turn: Turn, asked: Requester, action: Action, origin: Origin = OUTSIDE) -> Scope:
+        """The sessions on which `asked` may do `action` from `origin`; noted nowhere, like `weigh`."""
+        return Scope(asked.profile.id, origin, self._cells(turn, asked, origin, action))
+
+    def scope_inside(self, turn: Turn, asked: Requester, action: Action) -> Scope:
+        """The sessions that `asked` may enter and do `action` to from inside; noted nowhere, like `weigh`."""
+        return Scope(asked.profile.id, OUTSIDE, frozenset(self._cells_inside(turn, asked, action)))
 
     def answer_function(
         self, turn: Turn, asked: Requester, action: Action, family: tuple[Resource, ...], name: str
@@ -164,7 +158,8 @@ class AuthorizeStage:
             ANY_AGENT, Resource.SESSION_SHARED, Relation.SAME_AGENT, Whose.OTHER, turn.origin.chat, action
         )
         now = turn.at
-        code = scope_violation(turn.requester, Resource.SESSION_SHARED) or elsewhere(turn.requester, turn.origin)
+        code = scope_violation(turn.requester, Resource.SESSION_SHARED, action)
+        code = code or elsewhere(turn.requester, turn.origin)
         cells = frozenset[Cell]() if code else self._cells(turn, turn.requester, turn.origin, action)
         verdict = Verdict(bool(cells), code or ("allowed" if cells else "no_matching_row"), None)
         subjects = turn.requester.subjects_on(ANY_AGENT)
@@ -187,9 +182,9 @@ class AuthorizeStage:
             return
         question = Question(ANY_AGENT, family[0], Relation.SELF, Whose.OWN, turn.origin.chat, action)
         subjects = turn.requester.subjects_on(ANY_AGENT)
-        code = scope_violation(turn.requester, family[0]) or "function_lacking"
+        code = scope_violation(turn.requester, family[0], action) or "function_lacking"
         self._note(turn, question, Verdict(False, code, None), subjects, turn.operation, turn.at)
-        raise _not_allowed(action)
+        raise not_allowed(action)
 
     def _look_up(self, turn: Turn, action: Action, family: tuple[Resource, ...], key: Hashable) -> tuple[Profile, bool]:
         """Whether any agent's rows could ever allow it; remembered with the state that it is true of."""
@@ -210,7 +205,7 @@ class AuthorizeStage:
     ) -> bool:
         subjects, now = who.subjects_on(agent), turn.at
         return any(
-            scope_violation(who, resource) is None
+            scope_violation(who, resource, action) is None
             and turn.state.snapshot.could_ever(subjects, agent, resource, action, now)
             for resource in family
         )
@@ -224,6 +219,20 @@ class AuthorizeStage:
             )
             if is_in_reach(origin.session, agent, relation, whose)
         )
+
+    def _cells_inside(self, turn: Turn, asked: Requester, action: Action) -> Iterator[Cell]:
+        """As a list from outside names them; each is asked about as it stands to itself, and its child as a child."""
+        stands = Relation.CHILD if action is Action.SPAWN else Relation.SELF
+        for agent, (resource, chat), whose in product(turn.state.agents, _FROM_INSIDE, Whose):
+            subjects = asked.subjects_on(agent)
+            asks = ((Action.ENTER, Relation.SELF), (action, stands))
+            if all(
+                turn.state.snapshot.decide(
+                    subjects, Question(agent, resource, relation, whose, chat, one), turn.at
+                ).allowed
+                for one, relation in asks
+            ):
+                yield agent, resource, Relation.SAME_AGENT if whose is Whose.OTHER else Relation.SELF, whose
 
     def _note(
         self,
@@ -269,13 +278,3 @@ def is_in_reach(here: Session | None, agent: AgentName, relation: Relation, whos
     if relation is Relation.OTHER_AGENT:
         return agent != here.agent
     return agent == here.agent
-
-
-def _refusal(target: SingleTarget, action: Action, code: str) -> GatewayError:
-    if code == TAINTED_TURN:
-        return ToolNotAllowed(_TAINTED.format(yourself=_YOURSELF[action]))
-    return _not_allowed(action) if isinstance(target, FunctionTarget) else NotFound()
-
-
-def _not_allowed(action: Action) -> ToolNotAllowed:
-    return ToolNotAllowed(f"Your role or your token does not include '{action}' here. An admin can change that.")

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from gateway.errors import Unavailable
 from gateway.pipeline import Pipeline
 from gateway.web.api.endpoint import Endpoint, EndpointApp, json
+from gateway.web.authzen import METADATA
 from gateway.web.line import PATH as LINE_WEBHOOK
 from gateway.web.metrics import Metrics, metrics_endpoint
 
@@ -33,6 +34,7 @@ PUBLIC = (
     "/sign-out",
     "/signed-out",
     LINE_WEBHOOK,
+    METADATA,
 )
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]

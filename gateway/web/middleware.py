@@ -22,7 +22,7 @@ from gateway.web.api.endpoint import NO_STORE
 from gateway.web.deadlines import Deadline, Deadlines
 from gateway.web.dispatch import Dispatch
 from gateway.web.problems import internal, of_starlette, problem
-from gateway.web.request_ids import HEADER, KEY, RequestTag
+from gateway.web.request_ids import KEY, RequestTag, id_headers
 
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 
@@ -68,7 +68,7 @@ class Edge:
         # found by it (ASVS V4.1.3). What the caller sends is only told in the log, beside ours.
         request_id = scope[KEY] = new_id("req", self._clock.now())
         token = REQUEST.set(RequestTag(request_id, scope["headers"]))
-        exchange = _Exchange(self, request_id, receive, send)
+        exchange = _Exchange(self, request_id, id_headers(scope, request_id), receive, send)
         try:
             await exchange.run(scope)
         except Exception as error:  # every kind of failure ends here, and each is told as what it is
@@ -118,15 +118,16 @@ class Edge:
 class _Exchange(Deadline):
     """One request and its answer: what the app receives and sends passes through here."""
 
-    __slots__ = ("_deadlines", "_edge", "_receive", "_received", "_send", "begun", "request_id")
+    __slots__ = ("_deadlines", "_edge", "_receive", "_received", "_send", "begun", "id_headers", "request_id")
 
-    def __init__(self, edge: Edge, request_id: str, receive: Receive, send: Send) -> None:
+    def __init__(self, edge: Edge, request_id: str, id_headers: Headers, receive: Receive, send: Send) -> None:
         self._edge = edge
         self._receive = receive
         self._send = send
         self._received = 0
         self._deadlines: Deadlines | None = None
         self.request_id = request_id
+        self.id_headers = id_headers
         self.begun = False
 
     async def run(self, scope: Scope) -> None:
@@ -162,6 +163,6 @@ class _Exchange(Deadline):
             headers = list(message.get("headers", ()))
             if b"cache-control" not in dict(headers):
                 headers.append(NO_STORE)
-            headers += (NOSNIFF, (HEADER, self.request_id.encode()))
+            headers += (NOSNIFF, *self.id_headers)
             message["headers"] = headers
         return self._send(message)

@@ -33,6 +33,7 @@ OFFICE: list[Fields] = [
     ("role:admin", "*", "admin/people", "self", "own", "private", "merge", "allow"),
     ("role:owner", "*", "admin/*", "self", "own", "private", "*", "allow"),
     ("role:connector", "*", "gateway", "self", "own", "*", "connect", "allow"),
+    ("role:decider", "*", "gateway", "self", "own", "private", "decide", "allow"),
     ("role:guest", "*", "memory/rules", "agent", "shared", "*", "load", "allow"),
     ("role:guest", "*", "memory/shared", "agent", "shared", "*", "load", "allow"),
 ]
@@ -46,7 +47,7 @@ WIDE: list[Fields] = [
     ("role:member", "*", "admin/people", "self", "own", "*", "impersonate", "allow"),
 ]
 
-ROLES = ("member", "supervisor", "auditor", "admin", "owner", "connector", "pilot")
+ROLES = ("member", "supervisor", "auditor", "admin", "owner", "connector", "decider", "pilot")
 SESSION_RESOURCES = ("session/private", "session/shared", "session/*")
 SESSION_ACTIONS = (
     "create",

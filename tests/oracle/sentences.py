@@ -310,6 +310,7 @@ CASES = [
             (asks("erin", "edit", "admin/people"), True),
             (asks("bob", "edit", "admin/people"), False),
             (asks("erin", "connect", "gateway"), False),
+            (asks("erin", "decide", "gateway"), False),
         ],
     ),
     # invariants: no row can lift them

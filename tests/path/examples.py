@@ -46,6 +46,14 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/admin/people/{profile}/tokens"): {"name": "robot"},
     ("POST", "/v1/admin/agents"): {"name": "train"},
     ("POST", "/v1/admin/policy/explain"): {"decision": "dec_00000000000000000000000000"},
+    **{
+        ("POST", f"/access/v1/{path}"): {
+            "subject": {"type": "user", "id": NOBODY},
+            "action": {"name": "history"},
+            "resource": {"type": "session", "id": "agent:flight:none"},
+        }
+        for path in ("evaluation", "evaluations", "search/subject", "search/resource", "search/action")
+    },
     ("POST", "/v1/me/explain"): {"decision": "dec_00000000000000000000000000"},
     ("PUT", "/v1/admin/policy"): {"text": "", "base_version": 1, "comment": "x"},
 }

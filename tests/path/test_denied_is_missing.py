@@ -286,7 +286,9 @@ def _issuing(watching: Watch, make: Any) -> Any:
     return issuing
 
 
-FOR_OTHERS = {  # an owner, and the connector of an account
+FOR_OTHERS = {  # an owner, the connector of an account, and a service that asks for decisions
+    *(("POST", f"/access/v1/{one}") for one in ("evaluation", "evaluations")),
+    *(("POST", f"/access/v1/search/{one}") for one in ("subject", "resource", "action")),
     ("POST", "/v1/admin/people/{profile}/identities"),
     ("POST", "/v1/admin/people/{profile}/merge"),
     ("POST", "/v1/admin/people/{profile}/tokens"),

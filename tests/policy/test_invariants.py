@@ -110,4 +110,4 @@ def test_an_invariant_comes_before_every_row(
 @pytest.mark.parametrize(("scopes", "code"), [(["*"], None), (["session"], None), (["memory"], "scope_missing")])
 def test_a_credential_reaches_the_areas_it_was_made_for(scopes: list[str], code: str | None) -> None:
     """Design section 5.4; a token with no scopes cannot call anything."""
-    assert scope_violation(requester(person("alice"), scopes=scopes), Resource.SESSION_SHARED) == code
+    assert scope_violation(requester(person("alice"), scopes=scopes), Resource.SESSION_SHARED, Action.HISTORY) == code
