@@ -36,7 +36,8 @@ def create(
     name: Annotated[str, typer.Option("--name", help="What it is for.")] = "command line",
     days: Annotated[int, typer.Option("--days", help="How long it is good, from 1 to 365 days.")] = 90,
     scope: Annotated[
-        list[str], typer.Option("--scope", help="session, memory, admin, gateway, decide; may be given again. Without it all.")
+        list[str],
+        typer.Option("--scope", help="session, memory, admin, gateway, decide; may be given again. Without it all."),
     ] = [],  # noqa: B006 - typer copies it
     config: Config = None,
     tenant: TenantName = None,

@@ -54,9 +54,12 @@ async def test_6_a_port_that_the_system_chose_is_the_socket_s(
     settings: Settings, clock: SettableClock, logs: LogCapture
 ) -> None:
     """`--port 0`: nobody can write it down before, and the socket knows it."""
-    async with house(_with(settings, port=0), clock, logs.loggers, cast={}) as home, served(home.app) as port:
-        async with httpx2.AsyncClient() as client:
-            answer = await client.get(f"http://127.0.0.1:{port}{METADATA}", headers={"Host": "evil.example:1"})
+    async with (
+        house(_with(settings, port=0), clock, logs.loggers, cast={}) as home,
+        served(home.app) as port,
+        httpx2.AsyncClient() as client,
+    ):
+        answer = await client.get(f"http://127.0.0.1:{port}{METADATA}", headers={"Host": "evil.example:1"})
 
     assert answer.json()["policy_decision_point"] == f"http://127.0.0.1:{port}"
 
