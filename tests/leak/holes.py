@@ -26,7 +26,7 @@ from gateway.policy.targets import FunctionTarget, MemoryTarget, MissingTarget, 
 from gateway.ports import Page
 from gateway.sessions import conversations
 from gateway.sessions.conversations import Conversations
-from gateway.stages import authorize
+from gateway.stages import authorize, refusals
 from gateway.stages.assemble_context import AssembleContext
 from gateway.tools import memory
 from gateway.tools import sessions as session_tools
@@ -290,9 +290,9 @@ def denied_is_not_missing(patch: pytest.MonkeyPatch, _world: World) -> None:
 
     def refusal(target: Any, action: Any, _code: str) -> Exception:
         told = isinstance(target, FunctionTarget | SessionTarget)
-        return authorize._not_allowed(action) if told else NotFound()
+        return refusals.not_allowed(action) if told else NotFound()
 
-    patch.setattr(authorize, "_refusal", refusal)
+    patch.setattr(authorize, "refusal", refusal)
 
 
 class Talkative(GatewayError):
@@ -312,7 +312,7 @@ def refusals_with_titles(spell: Callable[[str], str]) -> Patch:
                 return Talkative(f"You may not see {spell(target.facts.session.title)}.")
             return NotFound()
 
-        patch.setattr(authorize, "_refusal", refusal)
+        patch.setattr(authorize, "refusal", refusal)
 
     return patched
 
@@ -324,17 +324,17 @@ def problems_with_headers(patch: pytest.MonkeyPatch, _world: World) -> None:
         title = target.facts.session.title if isinstance(target, SessionTarget) else None
         return Talkative("It is not there.", headers={"X-Debug": title}) if title else NotFound()
 
-    patch.setattr(authorize, "_refusal", refusal)
+    patch.setattr(authorize, "refusal", refusal)
 
 
 def missing_is_looked_up(patch: pytest.MonkeyPatch, _world: World) -> None:
     """What is not there is denied like what may not be seen: here it is told from it by its rule."""
-    real = authorize._refusal
+    real = refusals.refusal
 
     def refusal(target: Any, action: Any, code: str) -> Exception:
         return Talkative("There is none.") if isinstance(target, MissingTarget) else real(target, action, code)
 
-    patch.setattr(authorize, "_refusal", refusal)
+    patch.setattr(authorize, "refusal", refusal)
 
 
 # ── people, audit ────────────────────────────────────────────────────────────────────────────────────────────────────
