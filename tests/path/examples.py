@@ -55,7 +55,21 @@ BODIES: dict[tuple[str, str], Any] = {
         for path in ("evaluation", "evaluations", "search/subject", "search/resource", "search/action")
     },
     ("POST", "/v1/me/explain"): {"decision": "dec_00000000000000000000000000"},
+    ("POST", "/v1/admin/policy/preview"): {"text": ""},
     ("PUT", "/v1/admin/policy"): {"text": "", "base_version": 1, "comment": "x"},
+}
+# Rows that are one of several operations, by what is sent.
+MORE_BODIES: dict[tuple[str, str], list[Any]] = {
+    ("POST", "/v1/admin/policy/explain"): [
+        {"person": NOBODY, "action": "history", "session": "agent:flight:none"},
+    ],
+    ("POST", "/access/v1/evaluations"): [
+        {
+            "subject": {"type": "user", "id": NOBODY},
+            "action": {"name": "history"},
+            "evaluations": [{"resource": {"type": "session", "id": "agent:flight:none"}}],
+        }
+    ],
 }
 QUERIES = {  # of those routes that can't be asked without one
     "/v1/admin/policy/who-can": "?action=get&agent=flight&resource=memory/shared",
@@ -111,6 +125,8 @@ def examples(home: House, loggers: Loggers, **words: str) -> Iterator[Example]:
             BODIES[key] if endpoint.body is not None else None,
             {"If-None-Match": "*"} if conditional else {},
         )
+        for body in MORE_BODIES.get(key, []):
+            yield Example(endpoint, path, body)
 
 
 def is_content(endpoint: Endpoint) -> bool:

@@ -30,7 +30,7 @@ from tests.issuer import AUDIENCE, LocalIssuer
 from tests.path.examples import NOBODY, Example, examples
 from tests.state import state_of
 
-ROLES = ("member", "supervisor", "auditor", "admin", "owner", "connector")
+ROLES = ("member", "supervisor", "auditor", "admin", "owner", "connector", "decider")
 # So that it is the scopes that refuse, and not what the shipped rules give to no role.
 EVERYTHING = shipped("default.csv") + "p, role:owner, *, *, all, any, *, *, allow\n"
 KINDS = ("signed", "introspected", "access token")
