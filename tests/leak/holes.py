@@ -165,7 +165,7 @@ def turn_token_anywhere(patch: pytest.MonkeyPatch, _world: World) -> None:
 def scopes_of_tokens(patch: pytest.MonkeyPatch, _world: World) -> None:
     """A token that was made for one area alone."""
     for module in (invariants, authorize):
-        patch.setattr(module, "scope_violation", lambda _requester, _resource: None)
+        patch.setattr(module, "scope_violation", lambda _requester, _resource, _action: None)
 
 
 def other_tenants(patch: pytest.MonkeyPatch, world: World) -> None:

@@ -15,7 +15,7 @@ from tests.oracle.worlds import NOW, make_world
 from tests.properties.comparison import differences
 from tests.properties.implementation import Given, Turn
 
-ENOUGH = 400  # worlds, within which every planted fault shows
+ENOUGH = 1_000  # worlds, within which every planted fault shows
 
 
 class Playing:
