@@ -145,6 +145,8 @@ def test_a_suite_or_policy_that_is_no_text_and_a_policy_with_faults_are_refused(
     (tmp_path / "suite.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(Invalid, match="not a YAML file"):
         run_suite(tmp_path / "suite.yaml")
+    with pytest.raises(Invalid, match=r"missing\.yaml can't be read: No such file"):
+        run_suite(tmp_path / "missing.yaml")
     (tmp_path / "bad.csv").write_bytes(b"\xff\xfe")
     assert "can't be read" in refused(tmp_path, f"policy: bad.csv\npeople: {{a: []}}\n{case}")[0][1]
     assert refused(tmp_path, f"rows: p, nobody\npeople: {{a: []}}\n{case}")[0][0] == "text"
