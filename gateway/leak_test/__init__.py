@@ -1,2 +1,4 @@
-"""Plants marked sessions and memory for made-up people in a scratch gateway, asks for everything as everybody, and
-finds every mark that reached somebody whom the policy keeps it from."""
+"""Turns a policy document into evidence: marked sessions and memory in a scratch gateway, asked for by everybody.
+
+Every mark that reaches somebody whom the policy keeps it from is a finding.
+"""

@@ -1,5 +1,6 @@
-"""Turns a policy document into made-up people: one for each role and each person that it names, and those who are
-always worth asking as: somebody merged, somebody disabled, services, a guest, another organisation.
+"""Turns a policy document into made-up people: one for each role and each person that it names.
+
+And those who are always worth asking as: somebody merged, somebody disabled, services, a guest, another organisation.
 """
 
 from __future__ import annotations

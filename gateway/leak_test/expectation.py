@@ -1,6 +1,6 @@
-"""Turns planted facts into what somebody may see: the whole document in one plain Casbin enforcer, and the rules of the
-design (sections 5 to 7) written down once more.
+"""Turns planted facts into what somebody may see.
 
+The whole document in one plain Casbin enforcer answers, and the rules of the design (sections 5 to 7) stand here once more.
 None of it is the code that the gateway decides by: a test that asks what it tests finds nothing. What is shared are the
 checked rows of the document and Casbin's model.
 """

@@ -185,6 +185,13 @@ async def versions(driver: Driver, caller: Caller) -> None:
     await pages(driver, probe, ())
 
 
+async def version(driver: Driver, caller: Caller) -> None:
+    """`GET /v1/admin/policy/versions/{version}`."""
+    for number in ("1", "999"):
+        row = "GET /v1/admin/policy/versions/{version}"
+        await _send(driver, caller, row, f"/v1/admin/policy/versions/{number}")
+
+
 async def rolling_back(driver: Driver, caller: Caller) -> None:
     """`POST /v1/admin/policy/versions/{version}/rollback` to one that there never was."""
     row = "POST /v1/admin/policy/versions/{version}/rollback"

@@ -1,5 +1,7 @@
-"""Why a decision was as it was, and what a draft would change: for whoever may read the policy ids of sessions, and
-never a word of them; for everybody else their own decisions alone."""
+"""Why a decision was as it was, and what a draft would change.
+
+Whoever may read the policy is told ids of sessions, and never a word of them; everybody else their own decisions alone.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Who can do this, and what can this person do: whoever may read the policy learns which sessions there are, and no
-word of them."""
+"""Who can do this, and what can this person do.
+
+Whoever may read the policy learns which sessions there are, and no word of them.
+"""
 
 from __future__ import annotations
 

@@ -63,6 +63,7 @@ ROUTES: Mapping[str, Ask] = {
     "GET /v1/admin/policy": admins.policy,
     "PUT /v1/admin/policy": admins.publishing,
     "GET /v1/admin/policy/versions": admins.versions,
+    "GET /v1/admin/policy/versions/{version}": admins.version,
     "POST /v1/admin/policy/versions/{version}/rollback": admins.rolling_back,
     "POST /v1/me/explain": explaining.my_decisions,
     "POST /v1/admin/policy/explain": explaining.explain,
