@@ -14,13 +14,16 @@ from gateway.leak_test.world import Caller, Person, PlantedSession
 async def callers_of(made: Scratch) -> list[Caller]:
     """Everybody, each with a label of their own. Before the document is in force, so that the tokens can be made."""
     world = made.world
-    alice, mona = world.person("alice", OURS), world.person("mona", OURS)
+    alice, mona, decider = (world.person(name, OURS) for name in ("alice", "mona", "decider"))
     found = [caller_of(person) for person in world.people if person is not mona]
     found.append(caller_of(mona, "mona (merged into mia)"))
     for scope in ("memory", "session", "gateway"):
         secret, _ = await another_token(made, alice, frozenset({scope}), f"{scope} alone")
         label = f"alice (a token for {scope})"
         found.append(Caller(label=label, person=alice, headers=bearer(secret), scopes=frozenset({scope})))
+    secret, _ = await another_token(made, decider, frozenset({"decide"}), "decide alone")
+    label = "decider (a token for decide)"
+    found.append(Caller(label=label, person=decider, headers=bearer(secret), scopes=frozenset({"decide"})))
     found.append(await _runtime(made, alice))
     guest = Person(name="guest", tenant=OURS, id="gst_", kind="guest", roles=(("guest", "*"),), plants=False)
     connector = world.person("connector", OURS)

@@ -15,7 +15,7 @@ OTHERS = "elsewhere"  # another organisation in the same gateway, under the same
 FEWEST = 10
 _MEMBERS = ("alice", "bob")
 _KNOWN = {"supervisor": "dana", "admin": "erin", "auditor": "audrey", "owner": "olga"}
-_OF_NO_PERSON = frozenset({"member", "guest", "connector", *_KNOWN})
+_OF_NO_PERSON = frozenset({"member", "guest", "connector", "decider", *_KNOWN})
 _MORE = ("frank", "grace", "heidi", "ivan", "judy", "mallory", "niaj", "peggy", "rupert", "sybil")
 
 
@@ -48,6 +48,7 @@ def _ours(document: Document, agents: tuple[str, ...]) -> Iterator[Person]:
     yield _person("mona", agents, ("member", "*"))  # is merged into mia
     yield _person("dora", agents, ("member", "*"))  # is disabled
     yield _person("robot", agents, ("member", "*"), kind="service", plants=False)
+    yield _person("decider", agents, ("decider", "*"), kind="service", plants=False)
     yield _person("connector", agents, ("connector", "*"), kind="service", plants=False)
 
 

@@ -1,6 +1,6 @@
 """Turns planted facts into what somebody may see.
 
-The whole document in one plain Casbin enforcer answers, and the rules of the design (sections 5 to 7) stand here once more.
+The whole document in one plain Casbin enforcer answers, and the rules of the design (sections 5 to 7) stand here again.
 None of it is the code that the gateway decides by: a test that asks what it tests finds nothing. What is shared are the
 checked rows of the document and Casbin's model.
 """
@@ -175,7 +175,9 @@ class Expectation:
         if person is None or not who.holds or who.bound is not None:
             return False
         area = resource.partition("/")[0]
-        if not _in_scope(who, area):
+        # Decisions about others are for a service, with a token that names them.
+        named = person.kind == "service" and "decide" in who.scopes
+        if not (named if action is Action.DECIDE else _in_scope(who, area)):
             return False
         places = ("*", *self._agents) if resource is Resource.GATEWAY else ("*",)
         return any(

@@ -57,7 +57,7 @@ async def _by_path(bench: Bench, file: PlantedFile) -> None:
 def _missing(bench: Bench, file: PlantedFile, body: dict[str, object]) -> Twin | None:
     """A file of the same place that is not there."""
     folder, slash, _ = file.path.rpartition("/")
-    other = f"{folder}{slash}not-there.md" if folder else "users/none/USER.md"
+    other = f"users/prf_{'0' * 26}/USER.md" if file.owner or not folder else f"{folder}{slash}not-there.md"
     whose = file.agent if file.owner is None else file.owner.name
     what = f"{whose}'s {file.path} (that it is there)"
     real = file.path

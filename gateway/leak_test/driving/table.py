@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gateway.leak_test.driver import Driver
-from gateway.leak_test.driving import admins, contexts, explaining, oneself, outside, reach, sessions, tools
+from gateway.leak_test.driving import admins, contexts, decisions, explaining, oneself, outside, reach, sessions, tools
 from gateway.leak_test.driving.toolbox import TOOL_ROUTE, tool_row
 from gateway.leak_test.world import Caller
 from gateway.operations.catalogue import Catalogue
@@ -71,6 +71,11 @@ ROUTES: Mapping[str, Ask] = {
     "GET /v1/admin/policy/watch": explaining.watch,
     "GET /v1/admin/policy/who-can": reach.who_can,
     "GET /v1/admin/policy/what-can": reach.what_can,
+    "POST /access/v1/evaluation": decisions.evaluation,
+    "POST /access/v1/evaluations": decisions.evaluations,
+    "POST /access/v1/search/subject": decisions.subjects,
+    "POST /access/v1/search/resource": decisions.resources,
+    "POST /access/v1/search/action": decisions.actions,
     "GET /v1/admin/audit": admins.audit,
     "GET /v1/admin/audit/verify": admins.verify,
 }
