@@ -495,7 +495,16 @@ class Recorded(NamedTuple):
     operation: str
     code: str
     session: str | None
-    target: str | None
+    period: int = 0  # how many of the moments that were asked for had come
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeBy:
+    """Narrows recorded decisions to those that one version of the policy made, and tells them apart by time."""
+
+    version: int
+    until: datetime | None  # when the next one was published: older records don't say which version made them
+    moments: Sequence[datetime] = ()  # in order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -520,8 +529,10 @@ class Audit(Protocol):
     ) -> Page[StoredRecord]:
         """Newest first, or oldest first."""
 
-    async def decisions(self, tenant: TenantId, since: datetime, *, most: int) -> RecordedDecisions:
-        """What was decided from `since` on; of more than `most` a fair sample."""
+    async def decisions(
+        self, tenant: TenantId, since: datetime, *, most: int, made_by: MadeBy | None = None
+    ) -> RecordedDecisions:
+        """What was decided from `since` on, by any version or by one; of more than `most` a fair sample."""
 
     async def verify(self, tenant: TenantId) -> ChainReport:
         """Reads the whole chain and the signed checkpoint outside the database."""

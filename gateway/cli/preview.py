@@ -73,7 +73,9 @@ def _print_people(found: PreviewShape) -> None:
     if not found["population"]:
         output.say("Nobody gains or loses anything.")
         return
-    output.say(f"{found['people_gaining']} people gain something, {found['people_losing']} lose something.")
+    people = "person gains" if found["people_gaining"] == 1 else "people gain"
+    loses = "loses" if found["people_losing"] == 1 else "lose"
+    output.say(f"{found['people_gaining']} {people} something, {found['people_losing']} {loses} something.")
     for one in found["population"][:_MOST_LINES]:
         output.say(f"  {_called(one)}")
         for sign, changed in (("+", one["gains"]), ("-", one["losses"])):
@@ -91,6 +93,8 @@ def _called(one: AffectedShape) -> str:
     held = ", ".join(
         each["role"] if each["agent"] == "*" else f"{each['role']}@{each['agent']}" for each in one["roles"]
     )
+    if one["people"] == 0:  # they are stored nowhere
+        return "Guests" if one["kind"] == "guest" else f"Whoever has {held} by their credential alone"
     what = "service" if one["kind"] == "service" else "person" if one["people"] == 1 else "people"
     return f"{one['people']} {what} with {held or 'no role'}"
 

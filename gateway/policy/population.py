@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Final
 
-from gateway.model import ANY_AGENT, Action, AgentName, Chat, Profile, Relation, Resource, Whose
+from gateway.model import (
+    ANY_AGENT,
+    Action,
+    AgentName,
+    Chat,
+    Profile,
+    ProfileId,
+    Relation,
+    Resource,
+    RoleAssignment,
+    TenantId,
+    Whose,
+)
 from gateway.policy.comparison import Change, SubjectsOn
 from gateway.policy.rights import FactSet, facts_in
+
+GUEST: Final = "guest"  # the kind and the role of whoever is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +83,18 @@ def grouped(agent: AgentName, facts: FactSet) -> Iterator[Words]:
 def named_in(subjects: Iterable[str]) -> Sequence[str]:
     """The ids of people among the subjects of rows."""
     return sorted(one.removeprefix("user:") for one in subjects if one.startswith("user:"))
+
+
+def by_credential(tenant: TenantId, subjects: Iterable[str], stored: Set[str]) -> list[Profile]:
+    """Those who are stored nowhere: a guest, whom nobody has to know, and somebody with each role of the documents that
+    nobody has stored, for whom an issuer's groups give it."""
+    roles = {one.removeprefix("role:") for one in subjects if one.startswith("role:")} - stored - {GUEST}
+    return [_somebody(tenant, GUEST, GUEST), *(_somebody(tenant, "person", role) for role in sorted(roles))]
+
+
+def _somebody(tenant: TenantId, kind: str, role: str) -> Profile:
+    held = RoleAssignment(role=role, agent=ANY_AGENT)
+    return Profile(id=ProfileId(f"{kind} {role}"), tenant=tenant, name="", kind=kind, roles=(held,))
 
 
 def _subjects(holder: Profile) -> SubjectsOn:

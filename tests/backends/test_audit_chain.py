@@ -22,7 +22,7 @@ from gateway.backends.sql.audit_records import INDEXED, ChainHash, encode, index
 from gateway.backends.sql.checkpoints import audit_key
 from gateway.backends.sql.database import Database
 from gateway.errors import ConfigurationFaults, Invalid, Unavailable
-from gateway.model import TenantId
+from gateway.model import AuditRecord, TenantId
 from gateway.ports import AuditFilter
 from tests.backends.stores import ACME, ALICE, BOB, GLOBEX, NOW, Stores, a_record
 
@@ -278,6 +278,41 @@ async def test_a_broken_record_does_not_keep_the_others_from_being_read(chain: C
     assert [one.record.request for one in page.items] == ["req_10", "", "req_8"]
     broken = page.items[1].record
     assert (broken.profile, broken.details) == (ALICE, {"unreadable": True})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("at", "noon"),
+        ("agent", ["flight"]),
+        ("agent", 7),
+        ("operation", None),
+        ("code", 7),
+        ("subjects", None),
+        ("subjects", [7]),
+        ("details", 7),
+        (None, "x"),
+        (None, "7"),
+        (None, "[]"),
+    ],
+)
+async def test_a_broken_decision_is_counted_as_such_and_the_others_are_replayed(
+    chain: Chain, field: str | None, value: object
+) -> None:
+    """Ours: a preview reads what somebody may have tampered with, whatever they made of it."""
+    records = [a_record(number) for number in range(11, 14)]
+    await chain.audit.append(records)
+    fields = orjson.loads(encode(records[:1])[0][1])
+    if field is not None:
+        fields[AuditRecord._fields.index(field)] = value
+    body = value if field is None else orjson.dumps(fields).decode()
+    before = await chain.audit.decisions(ACME, records[0].at, most=100)
+    chain.sql(f"UPDATE audit SET body = '{body}' WHERE sequence = 12 AND tenant = 'acme'")
+
+    found = await chain.audit.decisions(ACME, records[0].at, most=100)
+
+    assert (before.unreadable, found.unreadable) == (0, 1)
+    assert (found.seen, sum(found.counts.values())) == (before.seen, before.seen - 1)
 
 
 async def test_another_key_verifies_nothing_and_writes_nothing(chain: Chain) -> None:

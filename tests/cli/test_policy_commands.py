@@ -250,7 +250,7 @@ def test_a_preview_names_who_gains_and_who_loses_and_publishes_nothing(terminal:
     found = terminal.run("policy", "preview", str(draft), "--days", "3", "--json", who="erin")
 
     assert (printed.code, found.code) == (0, 0)
-    assert "people gain something, 1 lose something." in printed.out
+    assert "people gain something, 1 loses something." in printed.out
     assert "+ history on session/private (of other people) of flight" in printed.out
     assert f"ends by itself at {until}." in printed.out
     assert printed.out.endswith("Nothing is published.\n")

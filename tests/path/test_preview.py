@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from gateway.operations import preview as operations
 from gateway.policy.shipped import shipped
 from tests.clock import SettableClock
 from tests.house import House
@@ -161,12 +162,98 @@ async def test_a_watch_says_what_a_publishing_really_changed(home: House, clock:
         assert (await home.get("erin", f"{WATCH}?version={version}")).status_code == status
 
 
+async def open_to_members(home: House, clock: SettableClock, rows: str = READS_ALL, base: int = 1) -> None:
+    """The default with these rows is published, a second after whatever was before."""
+    clock.advance(1)
+    put = {"text": f"{DEFAULT}\n{rows}\n", "base_version": base, "comment": "Open."}
+    answer = await home.send("olga", "PUT", POLICY, put)
+    assert answer.status_code == 200, answer.text
+
+
+async def asks_for(home: House, session: str, *statuses: int) -> None:
+    """Bob asks for the messages of a session, and is answered like this."""
+    for status in statuses:
+        assert (await home.get("bob", f"/v1/sessions/{session}/messages")).status_code == status
+
+
+async def test_a_watch_counts_what_its_version_decided_and_nothing_later(home: House, clock: SettableClock) -> None:
+    """What was refused again after a rollback was not allowed because of the version before it."""
+    session = await some_past(home)
+    await open_to_members(home, clock)
+    await asks_for(home, session, 200)
+    opened = (await home.audit(kind="decision", code="allowed", session=session))[-1].record
+    clock.advance(1)
+    assert (await home.post("olga", f"{POLICY}/versions/1/rollback")).status_code == 200
+    await asks_for(home, session, 404, 404, 404)
+
+    opening, closing = [(await home.get("erin", f"{WATCH}?version={version}")).json() for version in (2, 3)]
+    # Records of before versions were noted are told apart by when they were made; late ones by what they say.
+    old = opened._replace(policy_version=None)
+    late = old._replace(at=old.at + timedelta(seconds=2))
+    await home.gateway.stores.audit.append([old, late, late._replace(policy_version=2)])
+    with_old = (await home.get("erin", f"{WATCH}?version=2")).json()
+
+    assert (opening["gains"], opening["losses"]) == (1, 0)
+    assert opening["decisions"]["until"] == closing["decisions"]["since"]
+    assert (closing["gains"], closing["losses"]) == (0, 3)
+    assert (with_old["gains"], with_old["losses"]) == (3, 0)
+
+
+async def test_a_watch_asks_the_rows_as_they_stood_then(home: House, clock: SettableClock) -> None:
+    """What a row allowed until it ended was allowed by it; and what the row before it allowed as well is no change."""
+    session = await some_past(home)
+    ends = (clock.now() + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    await open_to_members(home, clock, f"{READS_ALL}, {ends}")
+    await asks_for(home, session, 200)
+    await open_to_members(home, clock, f"# The same.\n{READS_ALL}, {ends}", base=2)
+    await asks_for(home, session, 200, 200)
+    clock.set(clock.now() + timedelta(hours=2))
+    await asks_for(home, session, 404)
+
+    opening, same = [(await home.get("erin", f"{WATCH}?version={version}")).json() for version in (2, 3)]
+
+    assert (opening["gains"], opening["losses"]) == (1, 0)
+    assert (same["gains"], same["losses"]) == (0, 0)
+    assert same["decisions"]["replayed"] >= 3
+
+
+async def test_a_guest_and_whoever_has_a_role_by_their_credential_are_looked_at_too(home: House) -> None:
+    """Nobody is stored as either, and they gain all the same: a guest first, whom nobody knows."""
+    row = "p, {whom}, *, memory/longterm, all, any, private, get, allow"
+
+    for whom, kind, roles in (("guest", "guest", ["guest"]), ("nurse", "person", ["nurse"])):
+        (found,) = (await preview(home, row.format(whom=f"role:{whom}")))["population"]
+        assert (found["kind"], found["people"], [one["role"] for one in found["roles"]]) == (kind, 0, roles)
+        assert {one["resource"] for one in found["gains"]} == {"memory/longterm"}
+    everybody = await preview(home, row.format(whom="*"))
+    assert everybody["population"][0]["kind"] == "guest"
+    assert everybody["people_gaining"] == sum(one["people"] for one in everybody["population"])
+
+
+async def test_of_many_whom_rows_name_those_whose_rows_change_come_first(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document may name more people than can be looked at one by one; who is left out is said."""
+    last, *others = sorted((home.id(name) for name in ("alice", "bob", "carol")), reverse=True)
+    row = "p, user:{one}, flight, session/private, agent, any, private, read, allow"
+    named = "\n".join([DEFAULT, *(row.format(one=one) for one in others)])
+    await home.publish(named)
+    await home.gateway.epochs.poll()
+    monkeypatch.setattr(operations, "MOST_NAMED", 1)
+
+    found = await preview(home, row.format(one=last), text=named)
+
+    assert [(one["profile"], one["people"]) for one in found["population"]] == [(last, 1)]
+    assert found["not_looked_at"] == 2
+
+
 async def test_one_preview_of_an_organisation_runs_at_a_time(home: House) -> None:
     """Ours: each reads much; the second is told to wait, and the first is not disturbed."""
     answers: list[httpx2.Response] = await asyncio.gather(
         *(home.post("erin", PREVIEW, {"text": DEFAULT}) for _ in range(3))
     )
     assert sorted(answer.status_code for answer in answers) == [200, 429, 429]
+    assert {answer.headers.get("Retry-After") for answer in answers if answer.status_code == 429} == {"10"}
     assert (await home.post("erin", PREVIEW, {"text": DEFAULT})).status_code == 200
 
 

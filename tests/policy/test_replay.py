@@ -6,14 +6,16 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gateway.policy.invariants
-from gateway.model import ANY_AGENT, Profile, ProfileId, RoleAssignment, TenantId
+from gateway.model import ANY_AGENT, AgentName, Profile, ProfileId, RoleAssignment, TenantId
+from gateway.policy.ahead import RowsBySubject
 from gateway.policy.comparison import Change
 from gateway.policy.documents import parse
 from gateway.policy.plain import PlainEnforcer
-from gateway.policy.population import affected, named_in
-from gateway.policy.replay import OF_ROWS, replay
+from gateway.policy.population import affected, by_credential, named_in
+from gateway.policy.replay import OF_ROWS, RightsThen, look_back, periods, replay
 from gateway.policy.rights import Rights
 from gateway.ports import Recorded
 from tests.policy.test_differential import MOMENTS, documents, random_pair
@@ -31,7 +33,6 @@ PLAIN = Recorded(
     operation="messages.list",
     code="allowed",
     session="agent:flight:direct:prf_a",
-    target="agent:flight:direct:prf_a",
 )
 OWN = "p, role:member, {agent}, session/private, self, own, private, history, allow"
 
@@ -83,7 +84,7 @@ def test_a_replay_finds_what_a_plain_enforcer_would_answer_otherwise() -> None:
         for _ in range(30):
             subjects, question = random_pair(dice, dice.choice((first, second)))
             could, can = before.decide(subjects, question), after.decide(subjects, question)
-            words = {name: str(value) for name, value in question._asdict().items()}
+            words: dict[str, Any] = {name: str(value) for name, value in question._asdict().items()}
             recorded = PLAIN._replace(subjects=subjects, code=could.code, **words)
             counts[recorded] += 1
             if could.allowed != can.allowed:
@@ -92,6 +93,29 @@ def test_a_replay_finds_what_a_plain_enforcer_would_answer_otherwise() -> None:
         assert {one.recorded: one.gained for one in found.flips} == expected
         flipped += len(expected)
     assert flipped > 20
+
+
+def test_looking_back_asks_the_document_as_it_stood_at_that_moment() -> None:
+    """Rows end by themselves: what a document answered last week is not what it answers today."""
+    ended = allowed_before = 0
+    for dice, document in documents("look back", 40):
+        begins = periods(document, MOMENTS[0], MOMENTS[-1])
+        assert begins == sorted({MOMENTS[0]} | {row.until for row in document.rows if row.until in MOMENTS[1:]})
+        then = [PlainEnforcer(document, begin) for begin in begins]
+        before, counts, expected = RightsThen(RowsBySubject(document), begins), Counter[Recorded](), {}
+        for _ in range(30):
+            subjects, question = random_pair(dice, document)
+            period, code = dice.randrange(len(begins)), dice.choice(sorted(OF_ROWS))
+            words: dict[str, Any] = {name: str(value) for name, value in question._asdict().items()}
+            recorded = PLAIN._replace(subjects=subjects, code=code, **words)._replace(period=period)
+            could = then[period].decide(subjects, question).allowed
+            counts[recorded] += 1
+            if could != (code == "allowed"):
+                expected[recorded] = code == "allowed"
+            ended += could != then[-1].decide(subjects, question).allowed
+            allowed_before += could
+        assert {one.recorded: one.gained for one in look_back(counts, before).flips} == expected
+    assert min(ended, allowed_before) > 20
 
 
 def test_what_changes_on_every_agent_is_said_once() -> None:
@@ -116,3 +140,17 @@ def test_what_changes_on_every_agent_is_said_once() -> None:
     )
     assert [(each.agent, each.actions) for each in other.gains] == [("*", ("history",)), ("flight", ("list",))]
     assert named_in({"user:prf_b", "role:member", "*", "user:prf_a"}) == ["prf_a", "prf_b"]
+
+
+def test_whoever_is_stored_nowhere_is_looked_at_too() -> None:
+    """A guest, and somebody whose role comes with their credential: nobody of a class would say what they gain."""
+    somebody = by_credential(
+        TenantId("acme"), {"role:nurse", "role:member", "role:guest", "user:prf_a", "*"}, {"member"}
+    )
+    assert [
+        (one.kind, sorted(one.subjects_on(AgentName("flight")) & {"*", "role:guest", "role:nurse"})) for one in somebody
+    ] == [
+        ("guest", ["*", "role:guest"]),
+        ("person", ["*", "role:nurse"]),
+    ]
+    assert not [one for one in somebody if one.subjects_on(AgentName("flight")) & {"user:prf_a", "role:member"}]

@@ -22,7 +22,7 @@ from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.tables import audit, from_instant, to_instant
 from gateway.errors import Unavailable
 from gateway.model import AuditRecord, TenantId
-from gateway.ports import AuditFilter, ChainReport, Page, RecordedDecisions, StoredRecord
+from gateway.ports import AuditFilter, ChainReport, MadeBy, Page, RecordedDecisions, StoredRecord
 
 _CURSOR = "audit"
 _COLUMNS = (audit.c.sequence, audit.c.hash, audit.c.body, *(audit.c[name] for name in INDEXED))
@@ -84,9 +84,11 @@ class SqlAudit:
 
         return cursors.page(_CURSOR, await self._database.read(work), limit, lambda stored: stored.sequence)
 
-    async def decisions(self, tenant: TenantId, since: datetime, *, most: int) -> RecordedDecisions:
+    async def decisions(
+        self, tenant: TenantId, since: datetime, *, most: int, made_by: MadeBy | None = None
+    ) -> RecordedDecisions:
         """What was decided from `since` on; see `decisions.read_decisions`."""
-        return await self._database.read(partial(read_decisions, tenant, since, most))
+        return await self._database.read(partial(read_decisions, tenant, since, most, made_by))
 
     async def verify(self, tenant: TenantId) -> ChainReport:
         """Reads the whole chain and the signed checkpoint outside the database; see `audit_verify`."""

@@ -51,7 +51,8 @@ class PersonShape(TypedDict):
 
 
 class AffectedShape(TypedDict):
-    """What somebody gains and loses: a person whom a row names, or everybody with the same roles."""
+    """What somebody gains and loses: a person whom a row names, or everybody with the same roles. No `people` are those
+    who are stored nowhere: guests, and whoever has a role by their credential alone."""
 
     profile: str | None
     name: str | None
