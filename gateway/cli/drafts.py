@@ -9,15 +9,17 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gateway.cli import output
+from gateway.cli import endings, output
 from gateway.cli.failures import FOUND, fault_line, refusals
 from gateway.cli.options import AsJson
 from gateway.errors import Fault, Invalid
 from gateway.policy.document_files import read_document
-from gateway.policy.documents import lint
+from gateway.policy.documents import lint, parse
+from gateway.policy.endings import ending
 from gateway.policy.suite_schema import suite_schema
 from gateway.policy.suites import SuiteReport, check_suite, read_suite, run_suite
 from gateway.policy.tokens import FIELD
+from gateway.web.api.shapes_ends import EndShape, ends
 
 SUITES: Final = (".yaml", ".yml")
 
@@ -28,9 +30,11 @@ def lint_path(
 ) -> None:
     """Names every fault of a document with its place, and warns of what is perhaps not meant."""
     with refusals(finding=FIELD):
-        faults, warnings = lint(read_document(file), datetime.now(UTC))
+        text, now = read_document(file), datetime.now(UTC)
+        faults, warnings = lint(text, now)
+        ending_soon = ends(ending(parse(text), now)) if not faults else []
     found = {"faults": [_entry(one) for one in faults], "warnings": [_entry(one) for one in warnings]}
-    output.show(as_json, found, lambda _found: _print_lint(file, faults, warnings))
+    output.show(as_json, found | {"ends": ending_soon}, lambda _found: _print_lint(file, faults, warnings, ending_soon))
     if faults:
         raise typer.Exit(FOUND)
 
@@ -107,8 +111,10 @@ def report_shape(report: SuiteReport) -> dict[str, Any]:
     return {"path": str(report.path), "checks": report.checks, "failures": list(report.failures)}
 
 
-def _print_lint(file: Path, faults: tuple[Fault, ...], warnings: tuple[Fault, ...]) -> None:
-    for line in (*placed(file, faults, "fault"), *placed(file, warnings, "warning")):
+def _print_lint(
+    file: Path, faults: tuple[Fault, ...], warnings: tuple[Fault, ...], ending_soon: list[EndShape]
+) -> None:
+    for line in (*placed(file, faults, "fault"), *placed(file, warnings, "warning"), *endings.sentences(ending_soon)):
         output.say(line)
     output.say(f"{file}: {output.counted(len(faults), 'fault')}, {output.counted(len(warnings), 'warning')}")
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli import drafts, explaining, output, policy_diff, policy_pull, policy_push, preview, reach
+from gateway.cli import drafts, endings, explaining, output, policy_diff, policy_pull, policy_push, preview, reach
 from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, Cursor, Limit, TenantName, noun
 from gateway.cli.running import at_desk
@@ -76,7 +76,7 @@ def history(
         page = at_desk(
             config, tenant, lambda desk: desk.ask(desk.catalogue.policy.history, lambda: Versions(limit, cursor))
         )
-        output.show(as_json, shapes.page(page, shapes.version), _print_history)
+        output.show(as_json, shapes.page(page, shapes.listed_version), _print_history)
 
 
 def rollback(
@@ -95,14 +95,21 @@ def rollback(
 
 def _print_document(shown: PolicyShape) -> None:
     output.complain(f"Version {shown['version']}, epoch {shown['epoch']}.")  # so that "> file" holds the text alone
+    for sentence in endings.sentences(shown["ends"]):
+        output.complain(sentence)
     output.say(shown["text"].removesuffix("\n"))
 
 
 def _print_in_force(shown: PolicyShape) -> None:
     output.say(f"Version {shown['version']} is in force, epoch {shown['epoch']}.")
+    for sentence in endings.sentences(shown["ends"]):
+        output.say(sentence)
 
 
 def _print_history(listed: dict[str, Any]) -> None:
     rows = [(one["version"], one["published_at"], one["author"], one["comment"]) for one in listed["items"]]
     output.table(("version", "published", "by", "comment"), rows)
+    for one in listed["items"]:
+        if one["next_end"] is not None:
+            output.say(f"A row of version {one['version']} ends by itself at {one['next_end']}.")
     output.more(listed["next_cursor"])

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
@@ -15,8 +16,10 @@ from gateway.model import ANY_AGENT, Action, Requester, Resource
 from gateway.operations.found import LONGEST_NAME, function
 from gateway.policy.documents import Document, parse
 from gateway.policy.drafts import Draft, draft
+from gateway.policy.endings import ending
 from gateway.policy.lockout import publishable
 from gateway.policy.permit import Permit
+from gateway.policy.rows import Row
 from gateway.policy.targets import FunctionTarget, PolicyTarget
 from gateway.ports import Clock, Page, Policies, PolicyVersion, overtaken
 from gateway.raising.publishing import PublishingIsWeighed
@@ -52,10 +55,19 @@ class OfVersion:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """A version and the epoch that it is in force at."""
+    """A version, the epoch that it is in force at, and those of its rows that end by themselves soon."""
 
     version: PolicyVersion
     epoch: int
+    ends: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A version of the history, and when a row of it ends next; None where none does, and for what is not in force."""
+
+    version: PolicyVersion
+    next_end: datetime | None
 
 
 class PolicyOperations:
@@ -151,16 +163,23 @@ class PolicyOperations:
         digest = hashlib.sha256(arguments.text.encode(errors="surrogatepass")).hexdigest()
         return {"base_version": arguments.base_version, "sha256": digest} | marks
 
-    async def _run_show(self, permit: Permit[FunctionTarget], _turn: Turn, _arguments: None) -> InForce:
-        return await self._in_force(permit)
+    async def _run_show(self, permit: Permit[FunctionTarget], turn: Turn, _arguments: None) -> InForce:
+        version, epoch = await self._current(permit)
+        snapshot = turn.state.snapshot
+        same = snapshot.version == version.version  # else it was published while this request was under way
+        document = snapshot.document if same else await asyncio.to_thread(parse, version.text)
+        return InForce(version, epoch, await asyncio.to_thread(ending, document, turn.at))
 
     async def _run_publish(self, permit: Permit[PolicyTarget], turn: Turn, body: PublishBody) -> InForce:
         return await self._put(permit, turn, body.comment, rolled_back_to=None)
 
-    async def _run_history(
-        self, permit: Permit[FunctionTarget], _turn: Turn, arguments: Versions
-    ) -> Page[PolicyVersion]:
-        return await self._policies.history(permit.requester.tenant, limit=arguments.limit, cursor=arguments.cursor)
+    async def _run_history(self, permit: Permit[FunctionTarget], turn: Turn, arguments: Versions) -> Page[Published]:
+        page = await self._policies.history(permit.requester.tenant, limit=arguments.limit, cursor=arguments.cursor)
+        snapshot = turn.state.snapshot
+        listed = [
+            Published(one, snapshot.expires_at if one.version == snapshot.version else None) for one in page.items
+        ]
+        return Page(tuple(listed), page.next_cursor)
 
     async def _run_version(self, permit: Permit[FunctionTarget], _turn: Turn, arguments: OfVersion) -> PolicyVersion:
         found = await self._policies.version(permit.requester.tenant, arguments.version)
@@ -179,9 +198,9 @@ class PolicyOperations:
         """Raises Conflict, and compares nothing, for a draft on top of what is not in force: its author has to look at
         what changed first. The store looks again when it writes, so what was compared is what is replaced."""
         wanted, outcome = permit.target.draft, turn.outcome
-        current = await self._in_force(permit)
-        if wanted is None or outcome is None or wanted.base_version != current.version.version:
-            raise overtaken(current.version.version)
+        current, _ = await self._current(permit)
+        if wanted is None or outcome is None or wanted.base_version != current.version:
+            raise overtaken(current.version)
         await asyncio.to_thread(_check, wanted.after)
         outcome.check()
         now = self._clock.now()
@@ -195,13 +214,13 @@ class PolicyOperations:
             rolled_back_to=rolled_back_to,
             told=outcome.notices(permit.requester, now, "policy", f"version {wanted.base_version + 1}"),
         )
-        return InForce(version, epoch)
+        return InForce(version, epoch, await asyncio.to_thread(ending, wanted.after, now))
 
-    async def _in_force(self, permit: Permit[FunctionTarget]) -> InForce:
+    async def _current(self, permit: Permit[FunctionTarget]) -> tuple[PolicyVersion, int]:
         found = await self._policies.current(permit.requester.tenant)
         if found is None:
             raise Unavailable("This organisation has no policy in force yet. The operator can publish one.")
-        return InForce(*found)
+        return found
 
 
 def _check(document: Document) -> None:

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from gateway.policy.documents import Document, parse
+from gateway.policy.rows import written
 from gateway.policy.shipped import shipped
 from tests.clock import SettableClock
 from tests.house import House
@@ -195,6 +196,34 @@ async def test_a_caller_can_ask_for_an_epoch_it_has_seen(home: House) -> None:
         assert answer.json()["errors"][0]["field"] == "Gateway-Min-Epoch", odd
     assert (await home.get(None, "/v1/me", headers={"Gateway-Min-Epoch": "x"})).status_code == 401
     assert len(await home.audit(kind="access")) == before + 6
+
+
+async def test_what_ends_by_itself_is_told_with_the_policy_and_ends_without_an_epoch(
+    home: House, clock: SettableClock
+) -> None:
+    """Issue, "scheduled expiry": dana covers for alice this week, and nobody has to think of it on Sunday."""
+    session = await home.open("alice")
+    text = (await home.get("erin", POLICY)).json()["text"]
+    until = clock.now() + timedelta(days=7)
+    row = f"p, user:{home.id('bob')}, flight, session/private, agent, any, private, history, allow, {written(until)}"
+
+    made = (await put(home, f"{text.rstrip()}\n{row}\n", 1)).json()
+    shown = (await home.get("erin", POLICY)).json()
+    listed = (await home.get("erin", f"{POLICY}/versions")).json()["items"]
+    opened = await home.get("bob", f"/v1/sessions/{session}/messages")
+    clock.advance(7 * 24 * 3600)
+    await home.gateway.epochs.poll()
+    closed = await home.get("bob", f"/v1/sessions/{session}/messages")
+    later = (await home.get("erin", POLICY)).json()
+
+    (ends,) = made["ends"]
+    assert ends == {"line": text.rstrip().count("\n") + 2, "text": row, "until": written(until)}
+    assert shown["ends"] == [ends]
+    assert [(one["version"], one["next_end"]) for one in listed] == [(2, written(until)), (1, None)]
+    assert (opened.status_code, closed.status_code) == (200, 404)
+    assert opened.headers["gateway-epoch"] == closed.headers["gateway-epoch"]
+    assert (later["ends"], later["version"]) == ([], 2)
+    assert (await home.get("erin", f"{POLICY}/versions")).json()["items"][0]["next_end"] is None
 
 
 async def test_rights_can_differ_by_agent_and_by_person(home: House) -> None:

@@ -217,7 +217,7 @@ def _policy(catalogue: Catalogue) -> tuple[Endpoint, ...]:
         return json(shapes.policy(answered.result))
 
     def listed(answered: Answered) -> Response:
-        return json(shapes.page(answered.result, shapes.version))
+        return json(shapes.page(answered.result, shapes.listed_version))
 
     def published(answered: Answered) -> Response:
         return json(shapes.version(answered.result))
@@ -232,7 +232,7 @@ def _policy(catalogue: Catalogue) -> tuple[Endpoint, ...]:
             policy.history,
             versions,
             listed,
-            shape=list[shapes.VersionShape],
+            shape=list[shapes.ListedVersionShape],
             query=PageQuery,
         ),
         _row(

@@ -27,9 +27,10 @@ from gateway.operations.channel_turns import ChannelTurn
 from gateway.operations.context import SessionContext
 from gateway.operations.me import Myself, MySignIn
 from gateway.operations.people_arguments import NewToken, Person
-from gateway.operations.policy import InForce
+from gateway.operations.policy import InForce, Published
 from gateway.ports import ChainReport, MergeReport, Page, PolicyVersion, StoredRecord
 from gateway.tools.registry import Tool
+from gateway.web.api.shapes_ends import EndShape, ends
 from gateway.workspace.personal import INSTRUCTIONS_LIMIT, Instructions
 
 ItemT = TypeVar("ItemT")
@@ -480,16 +481,17 @@ def sign_in(one: MySignIn) -> SignInShape:
 
 
 class PolicyShape(TypedDict):
-    """The document in force."""
+    """The document in force, and the rows of it that end within thirty days, the soonest first."""
 
     version: int
     epoch: int
     text: str
+    ends: list[EndShape]
 
 
 def policy(one: InForce) -> PolicyShape:
     """The document in force."""
-    return {"version": one.version.version, "epoch": one.epoch, "text": one.version.text}
+    return {"version": one.version.version, "epoch": one.epoch, "text": one.version.text, "ends": ends(one.ends)}
 
 
 class VersionShape(TypedDict):
@@ -513,6 +515,17 @@ def version(one: PolicyVersion) -> VersionShape:
         "rolled_back_to": one.rolled_back_to,
         "text": one.text,
     }
+
+
+class ListedVersionShape(VersionShape):
+    """A published version in the history; where it is in force, also when a row of it ends next."""
+
+    next_end: str | None
+
+
+def listed_version(one: Published) -> ListedVersionShape:
+    """A published version in the history."""
+    return {**version(one.version), "next_end": time(one.next_end)}
 
 
 class AuditShape(TypedDict):
