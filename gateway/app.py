@@ -63,6 +63,7 @@ from gateway.operations.my_decisions import MyDecisions
 from gateway.operations.page_tokens import PageTokens
 from gateway.operations.people import PeopleOperations
 from gateway.operations.policy import PolicyOperations
+from gateway.operations.population import Population
 from gateway.operations.preview import PreviewOperations
 from gateway.operations.reach import ReachOperations
 from gateway.operations.searches import Searches
@@ -440,7 +441,13 @@ def _catalogue(
             stores.identities,
         ),
         policy=PolicyOperations(stores.policies, publishing, clock),
-        preview=PreviewOperations(stores.policies, stores.audit, stores.identities, publishing),
+        preview=PreviewOperations(
+            policies=stores.policies,
+            audit=stores.audit,
+            sessions=stores.sessions,
+            population=Population(stores.identities),
+            publishing=publishing,
+        ),
         reach=ReachOperations(
             stores.identities,
             conversations,

@@ -269,6 +269,16 @@ class SessionFilter:
     archived: bool | None = None  # None: both
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTally:
+    """How many private or shared sessions an agent has (`*`: all of them), and the keys of the newest."""
+
+    agent: AgentName
+    private: bool
+    sessions: int
+    newest: tuple[str, ...]
+
+
 class Sessions(Protocol):
     """Sessions, their lineage and who takes part.
 
@@ -286,6 +296,12 @@ class Sessions(Protocol):
         self, tenant: TenantId, scope: Scope, narrow: SessionFilter, *, limit: int, cursor: str | None
     ) -> Page[Session]:
         """The sessions in `scope`, newest first by id, as one SQL statement (design section 7)."""
+
+    async def tally(
+        self, tenant: TenantId, kinds: Sequence[tuple[AgentName, bool]], *, most: int, newest: int
+    ) -> Sequence[SessionTally]:
+        """Of each agent (`*`: all) and whether private, how many there are, counted up to `most`, and so many keys.
+        Without incognito sessions, which nobody else reaches."""
 
     async def participants(
         self, tenant: TenantId, roots: Collection[SessionId]
@@ -509,11 +525,11 @@ class MadeBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedDecisions:
-    """Each different decision and how often it was made. Of many one in `every`; 1 where all were read."""
+    """Each different decision and how often it was made. Of very many only a share; 1 where all were read."""
 
-    counts: Mapping[Recorded, int]
+    counts: dict[Recorded, int]
     seen: int
-    every: int
+    share: float
     unreadable: int  # of a body that somebody broke
     about_others: int  # answers to a question about somebody, who did nothing
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli import output
+from gateway.cli import endings, output
 from gateway.cli.failures import refusals
 from gateway.cli.options import AsJson, Config, TenantName
 from gateway.cli.running import at_desk
@@ -58,9 +58,10 @@ def _print(found: PreviewShape) -> None:
     output.say(f"{who} version {found['base_version']}:")
     output.say()
     _print_people(found)
+    _print_sessions(found)
     _print_decisions(found)
-    for row in found["ends"]:
-        output.say(f"Line {row['line']} ends by itself at {row['until']}.")
+    for ending in endings.sentences(found["ends"]):
+        output.say(ending)
     for sentence in found["refused"]:
         output.say(f"Can't be published: {sentence}")
     for sentence in found["only_an_owner"]:
@@ -87,6 +88,15 @@ def _print_people(found: PreviewShape) -> None:
         output.say(f"  {found['not_looked_at']} more people whom rows name were not looked at one by one.")
 
 
+def _print_sessions(found: PreviewShape) -> None:
+    for one in found["sessions"][:_MOST_LINES]:
+        word = "private" if one["resource"] == "session/private" else "shared"
+        agent = "all agents" if one["agent"] == "*" else one["agent"]
+        there_are = output.counted(one["sessions"], f"{word} session")
+        who = f"{one['people_gaining']} gain, {one['people_losing']} lose"
+        output.say(f"On {there_are} of {agent} ({_WHOSE[one['whose']]}): {who}.")
+
+
 def _called(one: AffectedShape) -> str:
     if one["profile"] is not None:
         return f"{one['name']} ({one['profile']})"
@@ -107,7 +117,7 @@ def _in_a_line(one: WordsShape) -> str:
 
 def _print_decisions(found: PreviewShape) -> None:
     decisions = found["decisions"]
-    sample = "" if decisions["every"] == 1 else f" (one in {decisions['every']})"
+    sample = "" if decisions["share"] == 1 else f" (a sample: {decisions['share']:.1%} of all)"
     output.say(
         f"Of {decisions['replayed']} decisions since {decisions['since']}{sample}, "
         f"{found['gains']} would be allowed that were not, and {found['losses']} denied that were allowed."

@@ -1,4 +1,5 @@
-"""Spares everybody the collector's walk over a long document (Python's `gc`; policy documents hold no cycles).
+"""Spares everybody the collector's walk over what is large and holds no cycles (Python's `gc`): a long document, many
+decisions.
 
 Reading 100,000 rows makes hundreds of thousands of objects. The collector would walk all of them again and again, each
 time for a tenth of a second in which no thread runs. They are taken out of its sight instead: nothing in them can form
@@ -11,9 +12,11 @@ import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 LONG: Final = 512 * 1024  # letters of a document; a shorter one is not worth it
+_NEVER: Final = 2**31 - 1
+_AT_ONCE: Final = 1_000
 
 
 class _Pause:
@@ -52,3 +55,52 @@ def spared(letters: int) -> Iterator[None]:
         yield
     finally:
         _PAUSE.end()
+
+
+class _OldAges:
+    """Counts those who want what is old left alone. What is young is looked at as always, so that cycles of others that
+    come and go meanwhile are found."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._usual = gc.get_threshold()
+
+    def begin(self) -> None:
+        """Leaves it alone from here on."""
+        with self._lock:
+            if self._waiting == 0:
+                self._usual = gc.get_threshold()
+                gc.set_threshold(*self._usual[:2], _NEVER)
+            self._waiting += 1
+
+    def end(self) -> None:
+        """The last one lets it be looked at again."""
+        with self._lock:
+            self._waiting -= 1
+            if self._waiting == 0:
+                gc.set_threshold(*self._usual)
+
+
+_OLD_AGES: Final = _OldAges()
+
+
+@contextmanager
+def without_full_walks() -> Iterator[None]:
+    """Runs the block, and whatever else runs meanwhile, without a walk over everything there is: for what makes
+    hundreds of thousands of objects and drops them before it is over."""
+    _OLD_AGES.begin()
+    try:
+        yield
+    finally:
+        _OLD_AGES.end()
+
+
+def let_go(some: list[Any] | dict[Any, Any]) -> None:
+    """Frees what is in it, a little at a time: all at once would hold up every thread for as long as it takes. For a
+    thread of its own."""
+    if isinstance(some, dict):
+        while some:
+            some.popitem()
+    while some:
+        del some[-_AT_ONCE:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +23,7 @@ from gateway.model import (
 from gateway.policy.comparison import Change, SubjectsOn
 from gateway.policy.rights import FactSet, facts_in
 
+SESSIONS: Final = frozenset({Resource.SESSION_PRIVATE, Resource.SESSION_SHARED})
 GUEST: Final = "guest"  # the kind and the role of whoever is not known
 
 
@@ -45,6 +47,17 @@ class Affected:
     people: int
     gains: tuple[Words, ...]
     losses: tuple[Words, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsChanged:
+    """A kind of sessions of an agent (`*`: every agent), and how many people gain or lose something on some of them."""
+
+    agent: AgentName
+    resource: Resource
+    whose: Whose
+    gaining: int
+    losing: int
 
 
 def affected(change: Change, holders: Iterable[tuple[Profile, int]]) -> list[Affected]:
@@ -99,3 +112,19 @@ def _somebody(tenant: TenantId, kind: str, role: str) -> Profile:
 
 def _subjects(holder: Profile) -> SubjectsOn:
     return lambda agent: holder.subjects_on(AgentName(agent))
+
+
+def sessions_in(changed: Iterable[Affected]) -> list[SessionsChanged]:
+    """The kinds of sessions that anybody gains or loses something on, those of most people first."""
+    gaining: Counter[tuple[AgentName, Resource, Whose]] = Counter()
+    losing: Counter[tuple[AgentName, Resource, Whose]] = Counter()
+    for one in changed:
+        for counter, words in ((gaining, one.gains), (losing, one.losses)):
+            # `people` is 0 for those who are stored nowhere: what they gain is listed all the same.
+            for kind in {(each.agent, each.resource, each.whose) for each in words if each.resource in SESSIONS}:
+                counter[kind] += one.people
+    kinds = sorted(gaining.keys() | losing.keys(), key=lambda kind: (-gaining[kind] - losing[kind], kind))
+    return [
+        SessionsChanged(agent=kind[0], resource=kind[1], whose=kind[2], gaining=gaining[kind], losing=losing[kind])
+        for kind in kinds
+    ]

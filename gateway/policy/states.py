@@ -10,9 +10,8 @@ from datetime import datetime
 
 from gateway.errors import Invalid, Unavailable
 from gateway.model import Agent, AgentName, Profile, TenantId
-from gateway.policy.collector import spared
+from gateway.policy.collector import let_go, spared
 from gateway.policy.documents import Document, parse
-from gateway.policy.rows import Row
 from gateway.policy.snapshot import Snapshot
 from gateway.ports import Agents, Clock, Identities, Policies, PolicyVersion
 
@@ -83,7 +82,7 @@ class TenantStates:
             state, published_at = await self._read(tenant, known)
             self._states[tenant] = state
             if known is not None and known.snapshot is not state.snapshot:
-                asyncio.get_running_loop().run_in_executor(None, _let_go, list(known.snapshot.document.rows))
+                asyncio.get_running_loop().run_in_executor(None, let_go, list(known.snapshot.document.rows))
             # The first state of a process says nothing of how quick it is: its version may be a year old.
             heard = self._heard.pop(tenant, self._clock.now())
             if known is not None and known.snapshot.version != state.snapshot.version:
@@ -117,13 +116,6 @@ def _snapshot(version: PolicyVersion, now: datetime) -> Snapshot:
     """Built on a thread of its own; it is asked on the event loop's alone."""
     with spared(len(version.text)):
         return Snapshot(_document(version), version.version, now)
-
-
-def _let_go(rows: list[Row]) -> None:
-    """Frees the rows of a document that is not in force any more, a few at a time: all at once they would hold up every
-    thread for as long as it takes."""
-    while rows:
-        del rows[-1_000:]
 
 
 def _document(version: PolicyVersion) -> Document:

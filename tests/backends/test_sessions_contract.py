@@ -11,7 +11,9 @@ import pytest
 from gateway.backends.sql import cursors
 from gateway.errors import Conflict, Invalid
 from gateway.model import (
+    ANY_AGENT,
     OUTSIDE,
+    AgentName,
     Chat,
     Origin,
     ProfileId,
@@ -464,3 +466,28 @@ async def test_one_joins_and_some_leave_whoever_else_does_at_the_same_time(store
     for missing in (child.id, SessionId("ses_none")):
         assert await stores.sessions.join(ACME, missing, ALICE, NOW) is None
         assert await stores.sessions.leave(ACME, missing, [ALICE], DANA, NOW) is None
+
+
+async def test_sessions_of_a_kind_are_counted_up_to_a_number_and_the_newest_are_named(stores: Stores) -> None:
+    """ports.Sessions.tally: never another tenant's, and no incognito session by number or name."""
+    made = [a_session(name) for name in "ABC"] + [a_session("D", agent=HOTEL), a_session("E", incognito=True)]
+    group = a_group("G")
+    for one in made:
+        await stores.sessions.create(one, [ALICE])
+    await stores.sessions.create(group, [ALICE, BOB])
+
+    async def tally(agent: AgentName, private: bool, most: int = 10) -> tuple[int, tuple[str, ...]]:
+        (found,) = await stores.sessions.tally(ACME, [(agent, private)], most=most, newest=2)
+        assert (found.agent, found.private) == (agent, private)
+        return found.sessions, found.newest
+
+    a, b, c, d, _ = (one.key for one in made)
+    assert a != b
+    assert await tally(FLIGHT, True) == (3, (c, b))
+    assert await tally(HOTEL, True) == (1, (d,))
+    assert await tally(ANY_AGENT, True) == (4, (d, c))
+    assert await tally(ANY_AGENT, True, most=2) == (2, (d, c))
+    assert await tally(FLIGHT, False) == (1, (group.key,))
+    assert await tally(HOTEL, False) == (0, ())
+    (none,) = await stores.sessions.tally(GLOBEX, [(ANY_AGENT, True)], most=10, newest=2)
+    assert (none.sessions, none.newest) == (0, ())

@@ -252,7 +252,7 @@ def test_a_preview_names_who_gains_and_who_loses_and_publishes_nothing(terminal:
     assert (printed.code, found.code) == (0, 0)
     assert "people gain something, 1 loses something." in printed.out
     assert "+ history on session/private (of other people) of flight" in printed.out
-    assert f"ends by itself at {until}." in printed.out
+    assert f"ends by itself at {until}: p, role:supervisor, flight, " in printed.out
     assert printed.out.endswith("Nothing is published.\n")
     assert found.json["base_version"] == before["version"]
     assert terminal.run("policy", "show", "--json", who="erin").json == before
@@ -272,3 +272,27 @@ def test_a_preview_names_who_gains_and_who_loses_and_publishes_nothing(terminal:
     assert _publish(terminal, draft.read_text(encoding="utf-8"), before["version"])[0] == 0
     watched = terminal.run("policy", "watch", who="erin").out
     assert watched.startswith(f"Version {before['version'] + 1}, compared with version {before['version']}:")
+
+
+def test_what_ends_by_itself_is_told_wherever_a_policy_is_shown(terminal: Terminal) -> None:
+    """Issue, "scheduled expiry": by lint, publish, show and history; never in what `show` writes to a file."""
+    shown = terminal.run("policy", "show", "--json", who="erin").json
+    until = (datetime.now(UTC) + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    row = f"p, role:supervisor, flight, session/private, agent, any, private, history, deny, {until}"
+    draft = Path("week.csv")
+    draft.write_text(f"{shown['text'].rstrip()}\n{row}\n", encoding="utf-8")
+    line = shown["text"].rstrip().count("\n") + 2
+    said = f"Line {line} ends by itself at {until}: {row}\n"
+
+    linted = terminal.run("policy", "lint", str(draft))
+    as_json = terminal.run("policy", "lint", str(draft), "--json").json
+    published = terminal.run("policy", "publish", str(draft), "--base", "1", "--comment", "A week.", who="erin")
+    again = terminal.run("policy", "show", who="erin")
+    history = terminal.run("policy", "history", who="erin")
+
+    assert (shown["ends"], as_json["ends"]) == ([], [{"line": line, "text": row, "until": until}])
+    assert said in linted.out
+    assert said in published.out
+    assert said in again.err
+    assert again.out == draft.read_text(encoding="utf-8")
+    assert f"A row of version 2 ends by itself at {until}." in history.out

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from gateway.operations import preview as operations
+from gateway.operations import population
 from gateway.policy.shipped import shipped
 from tests.clock import SettableClock
 from tests.house import House
@@ -57,6 +57,10 @@ async def test_a_draft_is_tried_on_what_was_really_asked_and_on_everybody(home: 
     assert [one["name"] for one in gained["by_resource"]] == ["session/private"]
     (example,) = gained["examples"]
     assert (example["change"], example["times"], example["session"], example["name"]) == ("gain", 2, session, "bob")
+    assert gained["by_session"] == [{"name": session, "gains": 2, "losses": 0}]
+    (kind,) = gained["sessions"]
+    assert (kind["agent"], kind["resource"], kind["whose"]) == ("*", "session/private", "other")
+    assert (kind["sessions"], kind["newest"], kind["people_gaining"]) == (1, [session], 3)
     (members,) = gained["population"]
     assert (members["people"], members["roles"]) == (3, [{"role": "member", "agent": "*"}])
     assert members["gains"] == [
@@ -74,9 +78,10 @@ async def test_a_draft_is_tried_on_what_was_really_asked_and_on_everybody(home: 
 
     assert (lost["gains"], lost["losses"]) == (0, 1)
     assert lost["examples"][0]["resource"] == "memory/longterm"
+    assert lost["sessions"] == []
     assert lost["people_losing"] == 4  # a supervisor is a member too
     assert same["population"] == same["examples"] == same["by_tool"] == []
-    assert (same["decisions"]["lists"] > 0, same["decisions"]["every"]) == (True, 1)
+    assert (same["decisions"]["lists"] > 0, same["decisions"]["share"]) == (True, 1)
     assert (await home.get("erin", POLICY)).json() == before
     assert "salary" not in str(gained)
 
@@ -239,7 +244,7 @@ async def test_of_many_whom_rows_name_those_whose_rows_change_come_first(
     named = "\n".join([DEFAULT, *(row.format(one=one) for one in others)])
     await home.publish(named)
     await home.gateway.epochs.poll()
-    monkeypatch.setattr(operations, "MOST_NAMED", 1)
+    monkeypatch.setattr(population, "MOST_NAMED", 1)
 
     found = await preview(home, row.format(one=last), text=named)
 
@@ -267,7 +272,7 @@ async def test_a_draft_is_in_the_audit_by_its_hash_alone(home: House) -> None:
 
 @pytest.mark.parametrize("most", [1, 7, 40])
 async def test_a_sample_is_fair_and_the_same_each_time(home: House, most: int) -> None:
-    """Issue: a sample above so many. One in `every`, by its place in the chain, and never more than that."""
+    """Issue: a sample above so many. A share of them, by their places in the chain, and which share is said."""
     for _ in range(30):
         await home.get("alice", "/v1/me")
     audit, since = home.gateway.stores.audit, home.gateway.clock.now()
@@ -275,9 +280,9 @@ async def test_a_sample_is_fair_and_the_same_each_time(home: House, most: int) -
     whole = await audit.decisions(home.tenant, since, most=200_000)
     some, again = [await audit.decisions(home.tenant, since, most=most) for _ in range(2)]
 
-    assert (whole.every, whole.seen) == (1, sum(whole.counts.values()) + whole.about_others)
+    assert (whole.share, whole.seen) == (1, sum(whole.counts.values()) + whole.about_others)
     assert some == again
-    assert some.every == max(1, -(-whole.seen // most))
-    assert some.seen <= whole.seen
-    if some.every > 1:
+    assert some.share == min(1, most / whole.seen)
+    assert abs(some.seen - min(most, whole.seen)) <= 3
+    if some.share < 1:
         assert some.seen < whole.seen

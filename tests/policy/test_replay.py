@@ -9,13 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import gateway.policy.invariants
-from gateway.model import ANY_AGENT, AgentName, Profile, ProfileId, RoleAssignment, TenantId
+from gateway.model import (
+    ANY_AGENT,
+    Action,
+    AgentName,
+    Chat,
+    Profile,
+    ProfileId,
+    Question,
+    Relation,
+    Resource,
+    RoleAssignment,
+    TenantId,
+    Whose,
+)
 from gateway.policy.ahead import RowsBySubject
 from gateway.policy.comparison import Change
 from gateway.policy.documents import parse
+from gateway.policy.flips import MOST, MOST_EXAMPLES, Count, summarised
 from gateway.policy.plain import PlainEnforcer
-from gateway.policy.population import affected, by_credential, named_in
-from gateway.policy.replay import OF_ROWS, RightsThen, look_back, periods, replay
+from gateway.policy.population import affected, by_credential, named_in, sessions_in
+from gateway.policy.replay import OF_ROWS, Flip, RightsThen, look_back, periods, replay
 from gateway.policy.rights import Rights
 from gateway.ports import Recorded
 from tests.policy.test_differential import MOMENTS, documents, random_pair
@@ -154,3 +168,55 @@ def test_whoever_is_stored_nowhere_is_looked_at_too() -> None:
         ("person", ["*", "role:nurse"]),
     ]
     assert not [one for one in somebody if one.subjects_on(AgentName("flight")) & {"user:prf_a", "role:member"}]
+
+
+def test_of_many_flips_the_largest_are_said_and_the_counts_are_of_all() -> None:
+    """Ours: an admin reads it on a phone, and a draft that closes everything flips each decision of the week."""
+    question = Question(
+        AgentName("flight"), Resource.SESSION_PRIVATE, Relation.SELF, Whose.OWN, Chat.PRIVATE, Action.HISTORY
+    )
+    flips = [
+        Flip(PLAIN._replace(profile=f"prf_{number:03d}", session=None), question, number % 2 == 0, number + 1)
+        for number in range(MOST + 9)
+    ]
+    flips.append(Flip(PLAIN, question, False, 1))
+
+    found = summarised(flips)
+
+    assert found.gains == sum(one.times for one in flips if one.gained)
+    assert found.losses == sum(one.times for one in flips if not one.gained)
+    assert [one.name for one in found.by_person] == [f"prf_{number:03d}" for number in range(MOST + 8, 8, -1)]
+    assert [(one.gains, one.losses) for one in found.by_person[:2]] == [(MOST + 9, 0), (0, MOST + 8)]
+    assert (found.by_tool, found.by_agent, found.by_resource) == tuple(
+        [Count(name, found.gains, found.losses)] for name in ("messages.list", "flight", "session/private")
+    )
+    assert found.by_session == [Count(str(PLAIN.session), 0, 1)]
+    assert [one.times for one in found.examples] == sorted((one.times for one in flips), reverse=True)[:MOST_EXAMPLES]
+    assert summarised([]).examples == []
+
+
+def test_the_kinds_of_sessions_that_change_are_named_with_how_many_people() -> None:
+    """Issue: which sessions. Those of most people first; what is no session is not among them."""
+    members, nurses = (
+        Profile(
+            id=ProfileId(f"prf_{role}"),
+            tenant=TenantId("acme"),
+            name="",
+            kind="person",
+            roles=(RoleAssignment(role=role, agent=ANY_AGENT),),
+        )
+        for role in ("member", "nurse")
+    )
+    before = rights("p, role:member, flight, session/private, self, own, private, *, allow")
+    after = rights(
+        "p, role:nurse, flight, session/private, self, own, private, history, allow",
+        "p, role:nurse, hotel, session/shared, agent, any, private, history, allow",
+        "p, role:nurse, hotel, memory/daily, agent, any, private, load, allow",
+    )
+
+    found = sessions_in(affected(Change(before, after, ["flight", "hotel"]), [(members, 4), (nurses, 0)]))
+
+    assert [(one.agent, one.resource, one.whose, one.gaining, one.losing) for one in found] == [
+        ("flight", "session/private", "own", 0, 4),
+        *(("hotel", "session/shared", whose, 0, 0) for whose in ("other", "own", "shared")),
+    ]

@@ -48,16 +48,16 @@ class _Body(NamedTuple):
 def read_decisions(
     tenant: TenantId, since: datetime, most: int, made_by: MadeBy | None, connection: Connection
 ) -> RecordedDecisions:
-    """Decisions from `since` on. Of more than `most` one in so many, by its place in the chain: the same each time.
+    """Decisions from `since` on. Of more than `most` about as many, by their places in the chain: the same each time.
 
     The place is mixed first, since requests come in patterns: every third record may be of one kind.
     """
     window, at_most = _window(tenant, since, made_by, connection)
     if at_most > most:
         at_most = connection.scalar(select(func.count()).select_from(audit).where(window)) or 0
-    every = max(1, -(-at_most // most))
-    if every > 1:
-        window &= (audit.c.sequence * _MIX) % _RANGE < _RANGE // every
+    share = min(1.0, most / max(1, at_most))
+    if share < 1:
+        window &= (audit.c.sequence * _MIX) % _RANGE < int(_RANGE * share)
     counts: Counter[Recorded] = Counter()
     unreadable = about_others = 0
     reader, narrowed = _Reader(), _Narrowed(made_by)
@@ -74,7 +74,7 @@ def read_decisions(
         else:
             counts[narrowed.placed(one)] += 1
     seen = counts.total() + about_others + unreadable
-    return RecordedDecisions(counts=counts, seen=seen, every=every, unreadable=unreadable, about_others=about_others)
+    return RecordedDecisions(counts=counts, seen=seen, share=share, unreadable=unreadable, about_others=about_others)
 
 
 def _window(

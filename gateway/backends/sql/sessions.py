@@ -16,8 +16,9 @@ from gateway.backends.sql.listing import Listings
 from gateway.backends.sql.notices import tell
 from gateway.backends.sql.session_rows import facts_of, find_facts, is_as_authorised, participants_of, session_of
 from gateway.backends.sql.tables import Instant, lineage, memberships, sessions
+from gateway.backends.sql.tally import tally
 from gateway.model import AgentName, Notice, Participant, ProfileId, Scope, Session, SessionFacts, SessionId, TenantId
-from gateway.ports import Page, SessionFilter
+from gateway.ports import Page, SessionFilter, SessionTally
 
 ResultT = TypeVar("ResultT")
 _CURSOR = "sessions"
@@ -52,6 +53,12 @@ class SqlSessions:
             return [session_of(row) for row in rows]
 
         return cursors.page(_CURSOR, await self._database.read(work), limit, lambda session: session.id)
+
+    async def tally(
+        self, tenant: TenantId, kinds: Sequence[tuple[AgentName, bool]], *, most: int, newest: int
+    ) -> Sequence[SessionTally]:
+        """Of each agent (`*`: all) and whether private, how many there are; see `tally`."""
+        return await self._database.read(partial(tally, tenant, kinds, most, newest))
 
     async def participants(
         self, tenant: TenantId, roots: Collection[SessionId]

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 from typing_extensions import TypedDict
 
 from gateway.model import ProfileId
 from gateway.operations.preview import Preview
-from gateway.policy.population import Affected
+from gateway.policy.flips import Count
+from gateway.policy.population import Affected, SessionsChanged
 from gateway.policy.replay import Flip
-from gateway.policy.rows import written
+from gateway.ports import SessionTally
 from gateway.web.api.shapes import RoleShape, roles, time
+from gateway.web.api.shapes_ends import EndShape, ends
 from gateway.web.api.shapes_reach import WordsShape, words
 
 MOST: Final = 50  # of each list; the counts are of everything
-MOST_EXAMPLES: Final = 20
 
 
 class DecisionsShape(TypedDict):
-    """What was replayed: of `seen`, one in `every` decisions of the time."""
+    """What was looked at: `seen` decisions of the time, which are this share of all; and what of them was replayed."""
 
     since: str | None
     until: str | None
     seen: int
-    every: int
+    share: float
     replayed: int
     lists: int
     refused_anyway: dict[str, int]
@@ -80,12 +80,17 @@ class ExampleShape(TypedDict):
     session: str | None
 
 
-class EndShape(TypedDict):
-    """A row that ends soon."""
+class SessionsShape(TypedDict):
+    """A kind of sessions that somebody gains or loses something on; `sessions` are all that there are of it, counted up
+    to 10,000, and nobody gains or loses more than those."""
 
-    line: int
-    text: str
-    until: str
+    agent: str
+    resource: str
+    whose: str
+    sessions: int
+    newest: list[str]
+    people_gaining: int
+    people_losing: int
 
 
 class PreviewShape(TypedDict):
@@ -101,10 +106,12 @@ class PreviewShape(TypedDict):
     by_tool: list[CountShape]
     by_agent: list[CountShape]
     by_resource: list[CountShape]
+    by_session: list[CountShape]
     people_gaining: int
     people_losing: int
     population: list[AffectedShape]
     not_looked_at: int
+    sessions: list[SessionsShape]
     examples: list[ExampleShape]
     ends: list[EndShape]
     refused: list[str]
@@ -113,65 +120,63 @@ class PreviewShape(TypedDict):
 
 def preview(found: Preview) -> PreviewShape:
     """The whole, with each list cut to its largest."""
-    flips = found.replay.flips
+    summary = found.summary
     return {
         "base_version": found.base,
         "version": found.version,
         "epoch": found.epoch,
         "decisions": _decisions(found),
-        "gains": sum(one.times for one in flips if one.gained),
-        "losses": sum(one.times for one in flips if not one.gained),
-        "by_person": _by_person(found),
-        "by_tool": _by(flips, lambda one: one.recorded.operation),
-        "by_agent": _by(flips, lambda one: one.question.agent),
-        "by_resource": _by(flips, lambda one: one.question.resource),
+        "gains": summary.gains,
+        "losses": summary.losses,
+        "by_person": [_person(found, one) for one in summary.by_person],
+        "by_tool": _counts(summary.by_tool),
+        "by_agent": _counts(summary.by_agent),
+        "by_resource": _counts(summary.by_resource),
+        "by_session": _counts(summary.by_session),
         "people_gaining": sum(one.people for one in found.affected if one.gains),
         "people_losing": sum(one.people for one in found.affected if one.losses),
         "population": [_affected(one) for one in found.affected[:MOST]],
         "not_looked_at": found.left_out,
-        "examples": [_example(found, one) for one in sorted(flips, key=_most_often)[:MOST_EXAMPLES]],
-        "ends": [
-            {"line": row.line, "text": row.text, "until": written(row.until)} for row in found.ends[:MOST] if row.until
-        ],
+        "sessions": [_sessions(*one) for one in found.sessions],
+        "examples": [_example(found, one) for one in summary.examples],
+        "ends": ends(found.ends),
         "refused": list(found.faults),
         "only_an_owner": list(found.raises),
     }
 
 
 def _decisions(found: Preview) -> DecisionsShape:
-    recorded, replayed = found.recorded, found.replay
+    decisions = found.decisions
     return {
         "since": time(found.since),
         "until": time(found.until),
-        "seen": recorded.seen,
-        "every": recorded.every,
-        "replayed": replayed.replayed,
-        "lists": replayed.lists,
-        "refused_anyway": dict(replayed.by_code),
-        "unreadable": recorded.unreadable + replayed.unreadable,
+        "seen": decisions.seen,
+        "share": decisions.share,
+        "replayed": decisions.replayed,
+        "lists": decisions.lists,
+        "refused_anyway": dict(decisions.refused_anyway),
+        "unreadable": decisions.unreadable,
     }
 
 
-def _by_person(found: Preview) -> list[PersonShape]:
-    counted = _by(found.replay.flips, lambda one: one.recorded.profile or "")
-    return [
-        {
-            "profile": one["name"],
-            "name": _name(found, one["name"]) or "",
-            "gains": one["gains"],
-            "losses": one["losses"],
-        }
-        for one in counted
-    ]
+def _counts(counts: Sequence[Count]) -> list[CountShape]:
+    return [{"name": one.name, "gains": one.gains, "losses": one.losses} for one in counts]
 
 
-def _by(flips: Iterable[Flip], key: Callable[[Flip], str]) -> list[CountShape]:
-    gains: Counter[str] = Counter()
-    losses: Counter[str] = Counter()
-    for one in flips:
-        (gains if one.gained else losses)[key(one)] += one.times
-    largest = sorted(gains.keys() | losses.keys(), key=lambda name: (-(gains[name] + losses[name]), name))
-    return [{"name": name, "gains": gains[name], "losses": losses[name]} for name in largest[:MOST]]
+def _person(found: Preview, one: Count) -> PersonShape:
+    return {"profile": one.name, "name": _name(found, one.name) or "", "gains": one.gains, "losses": one.losses}
+
+
+def _sessions(changed: SessionsChanged, counted: SessionTally) -> SessionsShape:
+    return {
+        "agent": changed.agent,
+        "resource": changed.resource,
+        "whose": changed.whose,
+        "sessions": counted.sessions,
+        "newest": list(counted.newest),
+        "people_gaining": changed.gaining,
+        "people_losing": changed.losing,
+    }
 
 
 def _affected(one: Affected) -> AffectedShape:
@@ -208,7 +213,3 @@ def _example(found: Preview, one: Flip) -> ExampleShape:
 def _name(found: Preview, profile: str | None) -> str | None:
     known: Any = found.names.get(ProfileId(profile or ""))
     return known.name if known is not None else None
-
-
-def _most_often(one: Flip) -> tuple[int, str]:
-    return -one.times, one.recorded.profile or ""
