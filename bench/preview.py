@@ -1,140 +1,188 @@
-"""Turns a week of recorded decisions into how long a preview of a draft takes (design section 7, "preview").
+"""Turns recorded decisions and a draft into how long a preview takes, and whom it holds up (design section 7).
 
-`python -m bench.preview` records 200,000 decisions of several hundred people in a real store, through the audit's own
-append, and replays them with drafts of a few and of 100,000 rows, while a task watches the event loop.
+`python -m bench.preview` records 200,000 decisions of four hundred people through the audit's own append, then previews
+drafts on top of documents of 1,000 and of 100,000 rows through the whole path, as `gateway policy preview` does, and
+looks back on a version (`watch`). A task that only wants to run each millisecond says how late it does meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import random
+import statistics
 import tempfile
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
+from bench.premises import Premises, premises
+from bench.recorded import AGENTS, PEOPLE, Recorder, somebody
 from bench.report import show
-from bench.swap import document
-from gateway.backends.sql.audit import SqlAudit
-from gateway.backends.sql.database import Database
-from gateway.backends.sql.tenants import SqlTenants
-from gateway.keys import new_id
-from gateway.model import Action, AuditRecord, Chat, Relation, Resource, TenantId, Whose
+from gateway.founding import DEMO
+from gateway.identity.credentials import Credentials
+from gateway.model import Agent, Profile
+from gateway.operations.preview import Preview, PreviewBody, Watching
+from gateway.pipeline import Call
 from gateway.policy.documents import parse
-from gateway.policy.replay import replay
-from gateway.policy.rights import Rights
 from gateway.policy.shipped import shipped
+from gateway.policy.snapshot import Snapshot
+from gateway.stages.record_audit import Trail
+from gateway.tools.registry import AnyOperation
 
-TENANT = TenantId("bench")
-PEOPLE = 500
-AGENTS = ("flight", "hotel", "payroll")
-OPERATIONS = ("messages.list", "memory_get", "sessions.show", "context.assemble", "sessions_history", "memory_append")
-_BATCH = 2_000
-_ACTIONS = (Action.HISTORY, Action.LIST, Action.ENTER, Action.GET, Action.LOAD, Action.STATUS)
+BATCH = 1_000
+TICK_S = 0.001
+# Each of them gives to some and takes from others.
+CHANGE = (
+    "p, role:member, flight, session/private, agent, any, private, history, allow",
+    "p, role:supervisor, hotel, memory/longterm, all, any, *, *, deny",
+)
 
 
-def records(count: int, now: datetime) -> Iterator[AuditRecord]:
-    """So many decisions, over the week before `now`."""
-    dice = random.Random("preview")
-    roles = ("member", "supervisor", "auditor", "contractor")
-    people = [(f"prf_{number:026d}", (f"role:{dice.choice(roles)}", "role:member")) for number in range(PEOPLE)]
-    for number in range(count):
-        profile, held = dice.choice(people)
-        agent, at = dice.choice(AGENTS), now - timedelta(days=7) * (1 - number / count) + timedelta(minutes=1)
-        yield AuditRecord(
-            at,
-            "decision",
-            TENANT,
-            new_id("req", at),
-            "rest",
-            dice.choice(OPERATIONS),
-            "allow",
-            "allowed" if dice.random() < 0.9 else "no_matching_row",
-            7,
-            profile,
-            "access_token:tok_x",
-            agent,
-            f"agent:{agent}:direct:prf_{dice.randrange(PEOPLE):026d}",
-            dice.choice(_ACTIONS),
-            dice.choice((Resource.SESSION_PRIVATE, Resource.SESSION_SHARED, Resource.MEMORY_LONGTERM)),
-            dice.choice(tuple(Relation)),
-            dice.choice(tuple(Whose)),
-            dice.choice(tuple(Chat)),
-            tuple(sorted({f"user:{profile}", "*", *held})),
-            "target",
-            "line 7: p, role:member, *, session/*, agent, shared, private, *, allow",
-            new_id("dec", at),
+def document(rows: int) -> str:
+    """The shipped default and so many rows more: of teams, and of people of whom nobody is here."""
+    words = "session/private, agent, any, private, history, allow"
+    more = (
+        f"p, role:team{number // 20}, agent{number % 20}, {words}"
+        if number % 2
+        else f"p, user:prf_{number:026d}, {AGENTS[number % len(AGENTS)]}, {words}"
+        for number in range(rows)
+    )
+    return "\n".join((shipped("default.csv").rstrip("\n"), *more))
+
+
+class Late:
+    """How late each millisecond comes while something else runs."""
+
+    def __init__(self) -> None:
+        self.samples: list[float] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Late:
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(TICK_S)
+            self.samples.append((time.perf_counter() - began - TICK_S) * 1_000)
+
+    def figures(self, name: str) -> dict[str, float]:
+        """Milliseconds."""
+        late = sorted(self.samples)
+        return {
+            f"{name}_late_p50_ms": round(statistics.median(late), 2),
+            f"{name}_late_p99_ms": round(late[int(len(late) * 0.99)], 2),
+            f"{name}_late_worst_ms": round(late[-1], 2),
+        }
+
+
+class Bench:
+    """One gateway with a past."""
+
+    def __init__(self, made: Premises) -> None:
+        self._gateway = made.gateway
+        self._secret = made.secrets["erin"]
+        self._people: list[Profile] = []
+        self.figures: dict[str, float] = {}
+
+    async def hire(self) -> None:
+        """Puts the people and the agents in the store."""
+        now = self._gateway.clock.now()
+        self._people = [somebody(DEMO, number, now) for number in range(PEOPLE)]
+        for one in self._people:
+            await self._gateway.stores.identities.add_profile(one)
+        for name in AGENTS[1:]:
+            agent = Agent(tenant=DEMO, name=name, workspace=name, title=name, timezone="UTC")
+            await self._gateway.stores.agents.add(agent, now)
+
+    async def record(self, count: int, since: timedelta) -> None:
+        """Their decisions by the policy in force, evenly over the time until now."""
+        now = self._gateway.clock.now()
+        version = (await self.ask(self._gateway.catalogue.policy.show, None)).version
+        snapshot = await asyncio.to_thread(lambda: Snapshot(parse(version.text), version.version, now))
+        records = Recorder(DEMO, self._people, snapshot).records(count, now - since, now)
+        while batch := list(islice(records, BATCH)):
+            await self._gateway.stores.audit.append(batch)
+
+    async def publish(self, text: str) -> None:
+        """On top of what is in force, past the path; it is read before anything is measured."""
+        version = (await self.ask(self._gateway.catalogue.policy.show, None)).version
+        await self._gateway.stores.policies.publish(
+            DEMO, text, base_version=version.version, comment="", author="bench", now=self._gateway.clock.now()
         )
+        await self.ask(self._gateway.catalogue.policy.show, None)
+
+    async def preview(self, name: str, text: str) -> None:
+        """Previews `text` and what it changes."""
+        body = PreviewBody(text=text, days=7)
+        await self._measured(name, lambda: self.ask(self._gateway.catalogue.preview.preview, body))
+
+    async def watch(self, name: str) -> None:
+        """Looks back on the version in force."""
+        await self._measured(name, lambda: self.ask(self._gateway.catalogue.preview.watch, Watching(None)))
+
+    async def _measured(self, name: str, run: Callable[[], Any]) -> None:
+        async with Late() as late:
+            began = time.perf_counter()
+            found: Preview = await run()
+            took = time.perf_counter() - began
+        self.figures |= {
+            f"{name}_seconds": round(took, 2),
+            f"{name}_decisions": found.decisions.seen,
+            f"{name}_per_second": round(found.decisions.seen / took),
+            f"{name}_flips": found.summary.gains + found.summary.losses,
+            **late.figures(name),
+        }
+
+    async def idle(self) -> None:
+        """The same lateness while nothing else runs: what this machine does by itself."""
+        async with Late() as late:
+            await asyncio.sleep(2)
+        self.figures |= late.figures("idle")
+
+    async def ask(self, operation: AnyOperation, arguments: object) -> Any:  # whatever the operation returns
+        """One request of the admin, through the whole path."""
+        call = Call.of(Credentials.bearer(self._secret), operation, arguments)
+        return await self._gateway.pipeline.run(call, Trail("req_bench", "bench", operation.name))
 
 
-async def _late(done: asyncio.Event) -> list[float]:
-    late = []
-    while not done.is_set():
-        began = time.perf_counter()
-        await asyncio.sleep(0.001)
-        late.append(time.perf_counter() - began - 0.001)
-    return sorted(late)
-
-
-async def _previewed(audit: SqlAudit, now: datetime, draft: str, count: int) -> dict[str, float]:
-    in_force = parse(shipped("default.csv"))
-    done = asyncio.Event()
-    watching = asyncio.create_task(_late(done))
-    began = time.perf_counter()
-    recorded = await audit.decisions(TENANT, now - timedelta(days=7), most=200_000)
-    read = time.perf_counter()
-
-    def compare() -> int:
-        return len(replay(recorded.counts, Rights(in_force, now), Rights(parse(draft), now)).flips)
-
-    flips = await asyncio.to_thread(compare)
-    ended = time.perf_counter()
-    done.set()
-    late = await watching
-    return {
-        "seconds": ended - began,
-        "seconds_reading": read - began,
-        "decisions": recorded.seen,
-        "different": len(recorded.counts),
-        "flips": flips,
-        "decisions_a_second": count / (ended - began),
-        "loop_late_p99_ms": late[int(len(late) * 0.99)] * 1000,
-        "loop_late_worst_ms": late[-1] * 1000,
-    }
-
-
-async def measure(folder: Path, count: int) -> dict[str, float]:
-    """The figures for a short and a long draft."""
-    now = datetime.now(UTC)
-    figures: dict[str, float] = {}
-    async with Database(folder / "preview.db") as database:
-        await SqlTenants(database).add(TENANT, demo=False, now=now)
-        audit = SqlAudit(database, folder / "checkpoints", b"k" * 32)
-        batch: list[AuditRecord] = []
-        for record in records(count, now):
-            batch.append(record)
-            if len(batch) == _BATCH:
-                await audit.append(batch)
-                batch.clear()
-        short = shipped("default.csv") + "\np, role:contractor, *, memory/longterm, all, any, *, *, deny\n"
-        for name, draft in (("short", short), ("long", shipped("default.csv") + "\n" + document(100_000, 2))):
-            found = await _previewed(audit, now, draft, count)
-            figures |= {f"{name}.{key}": value for key, value in found.items()}
-    return figures
+async def measure(folder: Path, decisions: int, sizes: list[int]) -> dict[str, float]:
+    """The figures: seconds, milliseconds and counts."""
+    async with premises(folder) as made:
+        bench = Bench(made)
+        await bench.hire()
+        await bench.record(decisions, timedelta(days=6))
+        await bench.idle()
+        for rows in sizes:
+            text = document(rows)
+            await bench.publish(text)
+            await bench.preview(f"rows_{rows}", "\n".join((text, *CHANGE)))
+        await bench.publish("\n".join((text, *CHANGE)))
+        await bench.record(decisions, timedelta(0))
+        await bench.watch("watch")
+    return bench.figures
 
 
 def main() -> None:
     """Reads the options, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--decisions", type=int, default=200_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 100_000])
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        figures = uvloop.run(measure(Path(folder), options.decisions))
+        figures = uvloop.run(measure(Path(folder), options.decisions, options.rows))
     show("preview", figures, as_json=options.json)
 
 
