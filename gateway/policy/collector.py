@@ -1,5 +1,4 @@
-"""Spares everybody the collector's walk over what is large and holds no cycles (Python's `gc`): a long document, many
-decisions.
+"""Turns Python's collector away from what is large and holds no cycles: a long document, many decisions (`gc`).
 
 Reading 100,000 rows makes hundreds of thousands of objects. The collector would walk all of them again and again, each
 time for a tenth of a second in which no thread runs. They are taken out of its sight instead: nothing in them can form
