@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, event
 
+from gateway.backends.sql import people
 from gateway.backends.sql.classes import key_of, roles_in
+from gateway.backends.sql.database import Database
 from gateway.errors import Conflict
 from gateway.model import ANY_AGENT, AgentName, Profile, ProfileId, RoleAssignment
-from tests.backends.stores import ACME, FLIGHT, GLOBEX, HOTEL, NOW, Stores, a_profile
+from tests.backends.stores import ACME, ALICE, BOB, FLIGHT, GLOBEX, HOTEL, NOW, Factory, Stores, a_profile
 
 ROLES = tuple(
     RoleAssignment(role=role, agent=AgentName(agent))
@@ -94,3 +98,30 @@ def test_a_class_reads_back_as_what_it_was_made_of() -> None:
     for count in range(len(ROLES)):
         kind, held = roles_in(key_of("service", ROLES[:count]))
         assert (kind, set(held)) == ("service", set(ROLES[:count]))
+
+
+async def test_reading_a_few_profiles_never_walks_everybody(factory: Factory, tmp_path: Path) -> None:
+    """Each profile that is read asks who was merged into it; with a million people that has to be an index."""
+    async with factory(tmp_path) as stores:
+        await stores.tenants.add(ACME, demo=False, now=NOW)
+        for one in (ALICE, BOB):
+            await stores.identities.add_profile(a_profile(one))
+    async with Database(tmp_path / "gateway.db") as database:
+
+        def plans(connection: Connection) -> list[str]:
+            asked: list[str] = []
+            event.listen(connection, "before_cursor_execute", lambda *told: asked.append(told[2]))
+            people.some(ACME, [ALICE, BOB], connection)
+            people.find(ACME, ALICE, connection)
+            found: list[str] = []
+            for statement in tuple(asked):
+                explained = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", ("x",) * statement.count("?"))
+                found.extend(row[3] for row in explained)
+            return found
+
+        steps = [step for step in await database.read(plans) if step.startswith(("SEARCH", "SCAN"))]
+
+    assert len(steps) >= 4
+    for step in steps:
+        assert step.startswith("SEARCH"), step
+        assert not step.endswith("(tenant=?)"), step
