@@ -57,11 +57,8 @@ def differences(before: Document, after: Document) -> Differences:
 
     Each row is read a few times and none is compared with every other: a long document takes as long as its reading.
     """
-    removed, added = _apart({_fields(row): row for row in before.rows}, {_fields(row): row for row in after.rows})
-    removed_links, added_links = _apart(
-        {(link.child, link.parent): link for link in before.links},
-        {(link.child, link.parent): link for link in after.links},
-    )
+    removed, added = rows_apart(before, after)
+    removed_links, added_links = links_apart(before, after)
     changed = _pairs(removed, added)
     gone, come = {one.before.line for one in changed}, {one.after.line for one in changed}
     return Differences(
@@ -73,7 +70,21 @@ def differences(before: Document, after: Document) -> Differences:
     )
 
 
+def rows_apart(before: Document, after: Document) -> tuple[list[Row], list[Row]]:
+    """The rows that are gone, and those that came; one that changed is in both. Takes a while for long documents."""
+    return _apart({_fields(row): row for row in before.rows}, {_fields(row): row for row in after.rows})
+
+
+def links_apart(before: Document, after: Document) -> tuple[list[Link], list[Link]]:
+    """The same of the `g` rows."""
+    return _apart(
+        {(link.child, link.parent): link for link in before.links},
+        {(link.child, link.parent): link for link in after.links},
+    )
+
+
 def _apart(before: Mapping[KeyT, ValueT], after: Mapping[KeyT, ValueT]) -> tuple[list[ValueT], list[ValueT]]:
+    # One by one: a difference of two large sets is a single step, and nothing else of the process runs meanwhile.
     return (
         [value for key, value in before.items() if key not in after],
         [value for key, value in after.items() if key not in before],

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from gateway.model import ANY_AGENT, AgentName
+from gateway.policy.differences import links_apart, rows_apart
 from gateway.policy.documents import Document
 from gateway.policy.rows import ANY, Link, Row
-
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
 
 _ABOUT_THE_PLACE: Final = ("admin/", "gateway")
 
@@ -45,20 +42,15 @@ class Draft:
 
 def draft(base_version: int, before: Document, after: Document) -> Draft:
     """What is different. Reads each row once, which takes a while for long documents: run it in a thread."""
-    rows = _different(
-        {(row.values, row.until): row for row in before.rows}, {(row.values, row.until): row for row in after.rows}
+    gone, come = rows_apart(before, after)
+    gone_links, come_links = links_apart(before, after)
+    return Draft(
+        base_version=base_version,
+        before=before,
+        after=after,
+        rows=(*gone, *come),
+        links=(*gone_links, *come_links),
     )
-    links = _different(
-        {(link.child, link.parent): link for link in before.links},
-        {(link.child, link.parent): link for link in after.links},
-    )
-    return Draft(base_version=base_version, before=before, after=after, rows=tuple(rows), links=tuple(links))
-
-
-def _different(before: dict[KeyT, ValueT], after: dict[KeyT, ValueT]) -> Sequence[ValueT]:
-    # One by one: a difference of two large sets is a single step, and nothing else of the process runs meanwhile.
-    gone = [row for key, row in before.items() if key not in after]
-    return [*gone, *(row for key, row in after.items() if key not in before)]
 
 
 def _speaks_of_the_place(pattern: str) -> bool:
