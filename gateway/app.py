@@ -421,7 +421,8 @@ def _catalogue(
     )
     owners = Owners(stores.identities)
     asking = Asking(stores.identities, conversations, tools, clock)
-    who_can, what_can = WhoCan(stores.identities), WhatCan(stores.sessions, RightsInForce())
+    rights = RightsInForce()
+    who_can, what_can = WhoCan(stores.identities), WhatCan(stores.sessions, rights)
     held = HeldIdentities(stores.identities, stores.sign_ins, clock)
     rows = RowsInForce(states.current)
     weighing = PeopleAreWeighed(stores.identities, stores.sessions, held, rows, clock)
@@ -447,6 +448,7 @@ def _catalogue(
             sessions=stores.sessions,
             population=Population(stores.identities),
             publishing=publishing,
+            rights=rights,
         ),
         reach=ReachOperations(
             stores.identities,

@@ -86,13 +86,14 @@ class PreviewOperations:
         sessions: Sessions,
         population: Population,
         publishing: PublishingIsWeighed,
+        rights: RightsInForce,
     ) -> None:
         self._policies = policies
         self._audit = audit
         self._sessions = sessions
         self._population = population
         self._publishing = publishing
-        self._rights = RightsInForce()
+        self._rights = rights
         self._running: set[TenantId] = set()
         self.preview: AnyOperation = Operation(
             name="policy.preview",
