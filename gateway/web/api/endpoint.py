@@ -149,6 +149,42 @@ class Endpoint:
         return self.choose or (lambda _arguments: only)
 
 
+def row(
+    method: str,
+    path: str,
+    operation: AnyOperation,
+    read: Reader,
+    write: Writer,
+    *,
+    shape: Any = None,
+    body: type[Arguments] | None = None,
+    query: type[Query] = NoQuery,
+    status: int = 200,
+) -> Endpoint:
+    """A row with one operation, asked from outside any session."""
+    return Endpoint(
+        method=method,
+        path=path,
+        operations=(operation,),
+        read=read,
+        write=write,
+        summary=operation.summary,
+        shape=shape,
+        body=body,
+        query=query,
+        status=status,
+    )
+
+
+def reads(model: type[Arguments]) -> Reader:
+    """The body, and nothing from the path."""
+
+    async def read(incoming: Incoming) -> Any:
+        return await incoming.body(model)
+
+    return read
+
+
 class EndpointApp:
     """An endpoint as an ASGI app."""
 

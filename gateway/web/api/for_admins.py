@@ -25,9 +25,8 @@ from gateway.operations.people_arguments import (
 from gateway.operations.policy import OfVersion, PublishBody, Versions
 from gateway.ports import AuditFilter
 from gateway.tools.arguments import Arguments
-from gateway.tools.registry import AnyOperation
 from gateway.web.api import shapes
-from gateway.web.api.endpoint import Answered, Endpoint, Incoming, NoQuery, Query, Reader, Writer, json
+from gateway.web.api.endpoint import Answered, Endpoint, Incoming, Reader, json, reads, row
 from gateway.web.api.for_people import PageQuery, nothing
 
 Word = Annotated[str, Field(min_length=1, max_length=512)]
@@ -51,41 +50,6 @@ class AuditQuery(PageQuery):
 def for_admins(catalogue: Catalogue) -> tuple[Endpoint, ...]:
     """The rows."""
     return (*_people(catalogue), *_tokens(catalogue), *_agents(catalogue), *_policy(catalogue), *_audit(catalogue))
-
-
-def _row(
-    method: str,
-    path: str,
-    operation: AnyOperation,
-    read: Reader,
-    write: Writer,
-    *,
-    shape: Any = None,
-    body: type[Arguments] | None = None,
-    query: type[Query] = NoQuery,
-    status: int = 200,
-) -> Endpoint:
-    return Endpoint(
-        method=method,
-        path=path,
-        operations=(operation,),
-        read=read,
-        write=write,
-        summary=operation.summary,
-        shape=shape,
-        body=body,
-        query=query,
-        status=status,
-    )
-
-
-def _reads(model: type[Arguments]) -> Reader:
-    """The body, and nothing from the path."""
-
-    async def read(incoming: Incoming) -> Any:
-        return await incoming.body(model)
-
-    return read
 
 
 def _no_content(_answered: Answered) -> Response:
@@ -127,12 +91,12 @@ def _people(catalogue: Catalogue) -> tuple[Endpoint, ...]:
 
     shape, identities = shapes.PersonShape, f"{one}/identities"
     return (
-        _row("GET", path, people.list, listing, listed, shape=list[shapes.ProfileShape], query=PageQuery),
-        _row("POST", path, people.add, _reads(PersonBody), made, shape=shape, body=PersonBody, status=201),
-        _row("GET", one, people.show, _of_person(None), shown, shape=shape),
-        _row("PATCH", one, people.change, _of_person(PersonPatch), shown, shape=shape, body=PersonPatch),
-        _row("DELETE", one, people.disable, _of_person(None), _no_content, status=204),
-        _row("PUT", f"{one}/roles", people.set_roles, _of_person(RolesBody), shown, shape=shape, body=RolesBody),
+        row("GET", path, people.list, listing, listed, shape=list[shapes.ProfileShape], query=PageQuery),
+        row("POST", path, people.add, reads(PersonBody), made, shape=shape, body=PersonBody, status=201),
+        row("GET", one, people.show, _of_person(None), shown, shape=shape),
+        row("PATCH", one, people.change, _of_person(PersonPatch), shown, shape=shape, body=PersonPatch),
+        row("DELETE", one, people.disable, _of_person(None), _no_content, status=204),
+        row("PUT", f"{one}/roles", people.set_roles, _of_person(RolesBody), shown, shape=shape, body=RolesBody),
         Endpoint(
             method="POST",
             path=f"{one}/merge",
@@ -145,8 +109,8 @@ def _people(catalogue: Catalogue) -> tuple[Endpoint, ...]:
             shape=shapes.MergeShape,
             body=MergeBody,
         ),
-        _row("POST", identities, people.link, _of_person(IdentityBody), shown, shape=shape, body=IdentityBody),
-        _row("DELETE", identities, people.unlink, _of_person(IdentityBody), _no_content, body=IdentityBody, status=204),
+        row("POST", identities, people.link, _of_person(IdentityBody), shown, shape=shape, body=IdentityBody),
+        row("DELETE", identities, people.unlink, _of_person(IdentityBody), _no_content, body=IdentityBody, status=204),
     )
 
 
@@ -165,9 +129,9 @@ def _tokens(catalogue: Catalogue) -> tuple[Endpoint, ...]:
 
     shape = shapes.TokenShape
     return (
-        _row("GET", path, people.tokens, _of_person(None), listed, shape=list[shapes.TokenShape]),
-        _row("POST", path, people.create_token, _of_person(TokenBody), made, shape=shape, body=TokenBody, status=201),
-        _row("DELETE", f"{path}/{{token}}", people.revoke_token, revoked, _no_content, status=204),
+        row("GET", path, people.tokens, _of_person(None), listed, shape=list[shapes.TokenShape]),
+        row("POST", path, people.create_token, _of_person(TokenBody), made, shape=shape, body=TokenBody, status=201),
+        row("DELETE", f"{path}/{{token}}", people.revoke_token, revoked, _no_content, status=204),
     )
 
 
@@ -191,9 +155,9 @@ def _agents(catalogue: Catalogue) -> tuple[Endpoint, ...]:
 
     shape = shapes.AgentShape
     return (
-        _row("GET", path, agents.list, nothing, listed, shape=list[shapes.AgentShape]),
-        _row("POST", path, agents.add, _reads(AgentBody), made, shape=shape, body=AgentBody, status=201),
-        _row("GET", f"{path}/{{agent}}", agents.show, one, shown, shape=shape),
+        row("GET", path, agents.list, nothing, listed, shape=list[shapes.AgentShape]),
+        row("POST", path, agents.add, reads(AgentBody), made, shape=shape, body=AgentBody, status=201),
+        row("GET", f"{path}/{{agent}}", agents.show, one, shown, shape=shape),
     )
 
 
@@ -224,9 +188,9 @@ def _policy(catalogue: Catalogue) -> tuple[Endpoint, ...]:
 
     shape = shapes.PolicyShape
     return (
-        _row("GET", path, policy.show, nothing, shown, shape=shape),
-        _row("PUT", path, policy.publish, _reads(PublishBody), shown, shape=shape, body=PublishBody),
-        _row(
+        row("GET", path, policy.show, nothing, shown, shape=shape),
+        row("PUT", path, policy.publish, reads(PublishBody), shown, shape=shape, body=PublishBody),
+        row(
             "GET",
             f"{path}/versions",
             policy.history,
@@ -235,7 +199,7 @@ def _policy(catalogue: Catalogue) -> tuple[Endpoint, ...]:
             shape=list[shapes.ListedVersionShape],
             query=PageQuery,
         ),
-        _row(
+        row(
             "GET",
             f"{path}/versions/{{version}}",
             policy.version,
@@ -243,7 +207,7 @@ def _policy(catalogue: Catalogue) -> tuple[Endpoint, ...]:
             published,
             shape=shapes.VersionShape,
         ),
-        _row("POST", f"{path}/versions/{{version}}/rollback", policy.rollback, of_version, shown, shape=shape),
+        row("POST", f"{path}/versions/{{version}}/rollback", policy.rollback, of_version, shown, shape=shape),
     )
 
 
@@ -264,8 +228,8 @@ def _audit(catalogue: Catalogue) -> tuple[Endpoint, ...]:
         return json(shapes.report(answered.result))
 
     return (
-        _row("GET", path, audit.read, reading, listed, shape=list[shapes.AuditShape], query=AuditQuery),
-        _row("GET", f"{path}/verify", audit.verify, nothing, verified, shape=shapes.VerifyShape),
+        row("GET", path, audit.read, reading, listed, shape=list[shapes.AuditShape], query=AuditQuery),
+        row("GET", f"{path}/verify", audit.verify, nothing, verified, shape=shapes.VerifyShape),
     )
 
 

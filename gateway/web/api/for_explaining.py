@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gateway.operations.catalogue import Catalogue
 from gateway.operations.my_decisions import MyDecisionBody
 from gateway.operations.questions import ExplainBody
 from gateway.web.api import shapes_explain
-from gateway.web.api.endpoint import Endpoint, Incoming, json
+from gateway.web.api.endpoint import Endpoint, json, reads, row
 
 
 def for_explaining(catalogue: Catalogue) -> tuple[Endpoint, ...]:
     """The rows."""
     explain, mine = catalogue.explain, catalogue.my_decisions
-
-    async def question(incoming: Incoming) -> Any:
-        return await incoming.body(ExplainBody)
-
-    async def my_decision(incoming: Incoming) -> Any:
-        return await incoming.body(MyDecisionBody)
 
     return (
         Endpoint(
@@ -28,19 +20,18 @@ def for_explaining(catalogue: Catalogue) -> tuple[Endpoint, ...]:
             operations=(explain.question, explain.decision),
             choose=explain.choose,
             name="policy.explain",
-            read=question,
+            read=reads(ExplainBody),
             write=lambda answered: json(shapes_explain.explained(answered.result)),
             summary="Says why a decision was as it was, or what somebody would be answered.",
             shape=shapes_explain.ExplainShape,
             body=ExplainBody,
         ),
-        Endpoint(
-            method="POST",
-            path="/v1/me/explain",
-            operations=(mine.explain,),
-            read=my_decision,
-            write=lambda answered: json(shapes_explain.my_decision(answered.result)),
-            summary=mine.explain.summary,
+        row(
+            "POST",
+            "/v1/me/explain",
+            mine.explain,
+            reads(MyDecisionBody),
+            lambda answered: json(shapes_explain.my_decision(answered.result)),
             shape=shapes_explain.MyDecisionShape,
             body=MyDecisionBody,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from starlette.responses import Response
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gateway.operations.catalogue import Catalogue
 from gateway.operations.preview import PreviewBody, Watching
 from gateway.web.api import shapes_preview
-from gateway.web.api.endpoint import Answered, Endpoint, Incoming, Query, json
+from gateway.web.api.endpoint import Answered, Endpoint, Incoming, Query, json, reads, row
 
 
 class WatchQuery(Query):
@@ -23,35 +23,14 @@ def for_preview(catalogue: Catalogue) -> tuple[Endpoint, ...]:
     """The rows."""
     operations, path = catalogue.preview, "/v1/admin/policy"
 
-    async def draft(incoming: Incoming) -> Any:
-        return await incoming.body(PreviewBody)
-
     async def watching(incoming: Incoming) -> Watching:
         return Watching(incoming.query(WatchQuery).version)
 
     def shown(answered: Answered) -> Response:
         return json(shapes_preview.preview(answered.result))
 
-    shape = shapes_preview.PreviewShape
+    preview, watch, shape = operations.preview, operations.watch, shapes_preview.PreviewShape
     return (
-        Endpoint(
-            method="POST",
-            path=f"{path}/preview",
-            operations=(operations.preview,),
-            read=draft,
-            write=shown,
-            summary=operations.preview.summary,
-            shape=shape,
-            body=PreviewBody,
-        ),
-        Endpoint(
-            method="GET",
-            path=f"{path}/watch",
-            operations=(operations.watch,),
-            read=watching,
-            write=shown,
-            summary=operations.watch.summary,
-            shape=shape,
-            query=WatchQuery,
-        ),
+        row("POST", f"{path}/preview", preview, reads(PreviewBody), shown, shape=shape, body=PreviewBody),
+        row("GET", f"{path}/watch", watch, watching, shown, shape=shape, query=WatchQuery),
     )

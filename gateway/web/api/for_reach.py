@@ -11,7 +11,7 @@ from gateway.model import Action, AgentName
 from gateway.operations.catalogue import Catalogue
 from gateway.operations.reach import WhatCanAsked, WhoCanAsked, WhoCanWords
 from gateway.web.api import shapes_reach
-from gateway.web.api.endpoint import Answered, Endpoint, Incoming, Query, json
+from gateway.web.api.endpoint import Answered, Endpoint, Incoming, Query, json, row
 from gateway.web.api.for_people import PageQuery
 
 Word = Annotated[str, Field(min_length=1, max_length=512)]
@@ -52,25 +52,8 @@ def for_reach(catalogue: Catalogue) -> tuple[Endpoint, ...]:
     def sessions(answered: Answered) -> Response:
         return json(shapes_reach.what_can(answered.result))
 
+    able, reachable = list[shapes_reach.AbleShape], shapes_reach.ReachShape
     return (
-        Endpoint(
-            method="GET",
-            path=f"{path}/who-can",
-            operations=(reach.who_can,),
-            read=who,
-            write=people,
-            summary=reach.who_can.summary,
-            shape=list[shapes_reach.AbleShape],
-            query=WhoCanQuery,
-        ),
-        Endpoint(
-            method="GET",
-            path=f"{path}/what-can",
-            operations=(reach.what_can,),
-            read=what,
-            write=sessions,
-            summary=reach.what_can.summary,
-            shape=shapes_reach.ReachShape,
-            query=WhatCanQuery,
-        ),
+        row("GET", f"{path}/who-can", reach.who_can, who, people, shape=able, query=WhoCanQuery),
+        row("GET", f"{path}/what-can", reach.what_can, what, sessions, shape=reachable, query=WhatCanQuery),
     )
