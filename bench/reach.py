@@ -108,7 +108,7 @@ async def questions(database: Database) -> dict[str, Callable[[], Awaitable[Any]
     stage = AuthorizeStage(lambda _verdict: None)
 
     async def never() -> Turn:
-        raise NotImplementedError
+        raise NotImplementedError  # a benchmark is never verified again
 
     turn = Turn(
         request="req",

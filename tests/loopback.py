@@ -68,7 +68,7 @@ class LoopbackServer:
 
     def _answered(self, request: BaseHTTPRequestHandler) -> Answer:
         """What the request is answered with; calls `_wait` where it is to be held."""
-        raise NotImplementedError
+        raise NotImplementedError  # whoever extends it answers
 
     def _wait(self) -> None:
         """Until nobody holds the server."""

@@ -109,7 +109,7 @@ class ExplainOperations:
             family=(Resource.ADMIN_AUDIT,),
             find=_find_audit,
             run=self._run_decision,
-            effect=True,  # it changes nothing; its record is written first, and with it the one that is asked for
+            recorded_first=True,  # and with its record the one that is asked for
         )
 
     def choose(self, body: ExplainBody) -> AnyOperation:

@@ -67,7 +67,7 @@ class MyDecisions:
             family=FAMILY,
             find=_find,
             run=self._run,
-            effect=True,  # it changes nothing; its record is written first, and with it the one that is asked for
+            recorded_first=True,  # and with its record the one that is asked for
         )
 
     async def _run(self, permit: Permit[FunctionTarget], _turn: Turn, body: MyDecisionBody) -> MyDecision:

@@ -34,7 +34,7 @@ class CallTool:
         and Unauthenticated, with nothing written, where the person was merged away while it ran."""
         if operation.details is not None:
             trail.details[permit.decision.id] = await operation.details(permit, turn, arguments)
-        if operation.effect:
+        if operation.effect or operation.recorded_first:
             await self._intent(trail)
         with self._on_behalf_of(turn.tenant, turn.requester.profile.id):
             result = await operation.run(permit, turn, arguments)

@@ -41,6 +41,7 @@ class Operation(Generic[ArgsT, TargetT, ResultT]):
     absent: Callable[[ArgsT], ResultT] | None = None
     details: Callable[[Permit[TargetT], Turn, ArgsT], Awaitable[dict[str, object]]] | None = None
     effect: bool = False  # it changes something: the audit's intent is durable before it runs
+    recorded_first: bool = False  # it changes nothing, and yet its decision is on disk before it runs
     inside: bool = False  # it is asked from inside the session that the path names
     raises_epoch: bool = False  # it changes who may do what; in force here before it is answered
     by_turn_token: bool = False  # an agent's runtime may run it with a turn token, in the session that this is bound to

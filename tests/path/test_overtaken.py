@@ -171,8 +171,6 @@ OF_CONNECTORS: dict[str, tuple[str, dict[str, object]]] = {
     "connectors.members": ("/v1/connectors/line/members", {**CHAT, "joined": ["U1"]}),
 }
 # Refused by the write itself, but for those that look again before: at the credential, gone too, or at the target.
-# Their own record is on disk before they run, like an effect's, and that is all.
-CHANGE_NOTHING = {"me.explain", "policy.explain_decision"}
 OTHERWISE = {
     "personal_instructions.set": (401, "deny", "token_revoked"),
     "agents.add": (401, "deny", "token_revoked"),
@@ -252,7 +250,7 @@ def gated(home: House, logs: LogCapture) -> tuple[House, Gate]:
 async def test_nothing_that_a_merged_persons_running_request_asked_for_lands(home: House, logs: LogCapture) -> None:
     """Design section 5, "merge": captured authority of the retired profile fails closed, wherever it was merged."""
     behind, gate = gated(home, logs)
-    effects = {one.name for one in home.gateway.catalogue.all() if one.effect} - CHANGE_NOTHING
+    effects = {one.name for one in home.gateway.catalogue.all() if one.effect}
     assert effects == {*REQUESTS, *OF_CONNECTORS}, "every operation with an effect needs a request here"
     async with elsewhere(home) as other:
         for number, (name, request) in enumerate(REQUESTS.items()):
