@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from gateway.backends.sql import people
-from gateway.backends.sql.classes import key_of, roles_in
+from gateway.backends.sql.classes import key_of, place_everybody, roles_in
 from gateway.backends.sql.database import Database
 from gateway.errors import Conflict
 from gateway.model import ANY_AGENT, AgentName, Profile, ProfileId, RoleAssignment
@@ -91,6 +91,32 @@ async def test_members_of_several_classes_come_by_id_page_by_page(stores: Stores
     assert await stores.identities.of_classes(ACME, [], after=None, limit=4) == []
     some = await stores.identities.profiles(ACME, [ProfileId("prf_003"), ProfileId("prf_none")])
     assert [one.id for one in some] == ["prf_003"]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1_000])
+async def test_people_of_a_store_without_classes_are_placed_as_they_would_have_been(
+    factory: Factory, tmp_path: Path, at_once: int
+) -> None:
+    """Schema 3: a store of before is brought forward many at a time; each ends where writing them would put them."""
+    dice = random.Random("placed")
+    async with factory(tmp_path) as stores:
+        for tenant in (ACME, GLOBEX):
+            await stores.tenants.add(tenant, demo=False, now=NOW)
+            for number in range(40):
+                held = tuple(dice.sample(ROLES, dice.randrange(4)))
+                one = a_profile(ProfileId(f"prf_{number:03d}"), tenant, roles=held, disabled=number % 9 == 4)
+                await stores.identities.add_profile(one)
+            await stores.identities.merge(tenant, ProfileId("prf_001"), ProfileId("prf_002"), NOW)
+        before = {tenant: await stores.identities.classes(tenant) for tenant in (ACME, GLOBEX)}
+
+        def again(connection: Connection) -> None:
+            connection.exec_driver_sql("DELETE FROM people_classes")
+            place_everybody(connection, at_once)
+
+        async with Database(tmp_path / "gateway.db") as database:
+            await database.write(again)
+        assert {tenant: await stores.identities.classes(tenant) for tenant in (ACME, GLOBEX)} == before
+        assert sum(one.people or 0 for one in before[ACME]) > 30
 
 
 def test_a_class_reads_back_as_what_it_was_made_of() -> None:

@@ -7,6 +7,7 @@ profiles have none.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, bindparam, func, select
@@ -28,8 +29,15 @@ _ACTIVE = select(profiles.c.kind).where(
 _HELD = select(roles.c.role, roles.c.agent).where(
     roles.c.tenant == bindparam("of"), roles.c.profile == bindparam("one")
 )
-
-
+_EVERYBODY = (
+    select(profiles.c.id, profiles.c.kind, profiles.c.merged_into, profiles.c.disabled)
+    .where(profiles.c.tenant == bindparam("of"), profiles.c.id > bindparam("after"))
+    .order_by(profiles.c.id)
+    .limit(bindparam("most"))
+)
+_HELD_BY = select(roles.c.profile, roles.c.role, roles.c.agent).where(
+    roles.c.tenant == bindparam("of"), roles.c.profile > bindparam("after"), roles.c.profile <= bindparam("last")
+)
 _WALK = Prepared(
     select(people_classes.c.profile)
     .where(
@@ -65,10 +73,24 @@ def place(tenant: TenantId, profile: ProfileId, connection: Connection) -> None:
         connection.execute(people_classes.insert(), row)
 
 
-def place_everybody(connection: Connection) -> None:
-    """For a store from before there were classes."""
-    for tenant, profile in connection.execute(select(profiles.c.tenant, profiles.c.id)).all():
-        place(TenantId(tenant), ProfileId(profile), connection)
+def place_everybody(connection: Connection, at_once: int = 10_000) -> None:
+    """For a store from before there were classes. So many profiles are looked at together: a few statements for each of
+    a million would hold the start up for minutes."""
+    for tenant in connection.scalars(select(profiles.c.tenant).distinct()).all():
+        after = ""
+        while found := connection.execute(_EVERYBODY, {"of": tenant, "after": after, "most": at_once}).all():
+            last = found[-1].id
+            held: defaultdict[str, list[RoleAssignment]] = defaultdict(list)
+            for one, role, agent in connection.execute(_HELD_BY, {"of": tenant, "after": after, "last": last}):
+                held[one].append(RoleAssignment(role=role, agent=AgentName(agent)))
+            rows = [
+                {"tenant": tenant, "role_set": key_of(one.kind, held[one.id]), "profile": one.id}
+                for one in found
+                if one.merged_into is None and not one.disabled
+            ]
+            if rows:
+                connection.execute(people_classes.insert(), rows)
+            after = last
 
 
 def there(tenant: TenantId, connection: Connection) -> list[PeopleClass]:
