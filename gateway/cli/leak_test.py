@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +17,7 @@ from gateway.cli import output
 from gateway.cli.failures import FOUND, refusals
 from gateway.cli.options import AsJson, Config, TenantName
 from gateway.cli.running import at_desk, refuse_token
-from gateway.errors import Unavailable
+from gateway.errors import Invalid, Unavailable
 from gateway.leak_test import run
 from gateway.leak_test.asgi import Unanswered
 from gateway.leak_test.cast import FEWEST
@@ -59,6 +61,8 @@ def leak_test(
 def _run(text: str, people: int) -> Report:
     try:
         return asyncio.run(run.leak_test(text, SystemClock(), people=people))
+    except Invalid as error:  # nobody sent a text: it is the file that was named, or what is in force
+        raise Invalid([replace(fault, field="policy") for fault in error.faults]) from error
     except (CouldNotPlant, Unanswered) as error:
         raise Unavailable(f"The scratch gateway can't be used: {error}") from error
 
@@ -114,8 +118,18 @@ def _matrix(matrix: Mapping[str, Mapping[str, Cell]], columns: Sequence[str]) ->
 
 
 def _findings(title: str, findings: Iterable[Finding]) -> None:
-    told = list(findings)
+    told = _in_turns(findings)
     for one in told[:_MOST_TOLD]:
         output.say(f"{title}: {one}")
     if len(told) > _MOST_TOLD:
         output.say(f"{title}: and {len(told) - _MOST_TOLD} more; --json has them all.")
+
+
+def _in_turns(findings: Iterable[Finding]) -> list[Finding]:
+    """One of each caller, then a second of each: the few that are told are not all of the first one."""
+    turns: Counter[str] = Counter()
+    placed = []
+    for one in findings:
+        turns[one.who] += 1
+        placed.append((turns[one.who], one))
+    return [one for _, one in sorted(placed, key=lambda each: each[0])]

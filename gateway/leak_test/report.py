@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gateway.leak_test.driver import OUTSIDE
 from gateway.leak_test.expectation import Expectation
 from gateway.leak_test.findings import Finding, Findings
 from gateway.leak_test.markers import Mark, Sort
@@ -68,8 +69,8 @@ class Report:
             victims=tuple(_victims(world)),
             matrix={label: _cells(label, marks, _whose, findings, _CONTENT) for label in callers},
             kinds={label: _cells(label, marks, kind_of, findings, tuple(Sort)) for label in callers},
-            leaks=tuple(findings.leaks),
-            lost=tuple(findings.lost),
+            leaks=_in_order(findings.leaks),
+            lost=_in_order(findings.lost),
             not_driven=tuple(findings.not_driven),
             blind=() if shown else ("nothing at all was shown to anybody, so nothing was proved",),
             marks=len(marks),
@@ -130,6 +131,11 @@ KINDS = (
     "addresses and tokens",
 )
 _CONTENT = (Sort.TITLE, Sort.MESSAGE, Sort.FILE)
+
+
+def _in_order(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The same in every run, whichever answer came first; of each caller first what is seen from outside sessions."""
+    return tuple(sorted(found, key=lambda one: (one.who, one.origin != OUTSIDE, str(one))))
 
 
 def _victims(world: World) -> Iterable[str]:
