@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import orjson
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +14,7 @@ from starlette.routing import Route
 from gateway.errors import Unavailable
 from gateway.pipeline import Pipeline
 from gateway.web.api.endpoint import Endpoint, EndpointApp, json
+from gateway.web.api.openapi import Document
 from gateway.web.authzen import METADATA
 from gateway.web.line import PATH as LINE_WEBHOOK
 from gateway.web.metrics import Metrics, metrics_endpoint
@@ -45,7 +45,7 @@ def starlette_app(
     endpoints: Sequence[Endpoint],
     pipeline: Pipeline,
     *,
-    document: dict[str, Any],
+    document: Document,
     metrics: Metrics,
     who_reads_metrics: Any,
     readiness: Readiness,
@@ -53,8 +53,6 @@ def starlette_app(
     lifespan: Lifespan,
 ) -> Starlette:
     """The app. `readiness` names what is wrong, in words for an operator; empty means ready. `pages` are public."""
-    described = orjson.dumps(document)
-
     async def livez(_request: Request) -> Response:
         return json({"status": "ok"})
 
@@ -65,7 +63,7 @@ def starlette_app(
         return json({"status": "ok"})
 
     async def openapi(_request: Request) -> Response:
-        return Response(described, media_type="application/json")
+        return Response(await document.bytes(), media_type="application/json")
 
     routes = [
         *(

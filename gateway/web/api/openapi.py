@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import orjson
 from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
@@ -45,6 +47,23 @@ _PROBLEM: dict[str, Any] = {
     },
 }
 _BY_PEOPLE: list[dict[str, list[str]]] = [{"bearer": []}, {"browser": [], "page": []}]
+
+
+class Document:
+    """The document as it is served. Made when it is first asked for, by a thread: it takes longer than the whole rest
+    of a start, and most who start a gateway never ask."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], tools: Registry, version: str) -> None:
+        self._made_of = endpoints, tools, version
+        self._making = asyncio.Lock()
+        self._bytes: bytes | None = None
+
+    async def bytes(self) -> bytes:
+        """JSON. Whoever asks while it is made waits for that one."""
+        async with self._making:
+            if self._bytes is None:
+                self._bytes = await asyncio.to_thread(lambda: orjson.dumps(openapi(*self._made_of)))
+        return self._bytes
 
 
 def openapi(endpoints: Iterable[Endpoint], tools: Registry, version: str) -> dict[str, Any]:
