@@ -53,6 +53,7 @@ def starlette_app(
     lifespan: Lifespan,
 ) -> Starlette:
     """The app. `readiness` names what is wrong, in words for an operator; empty means ready. `pages` are public."""
+
     async def livez(_request: Request) -> Response:
         return json({"status": "ok"})
 
