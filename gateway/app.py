@@ -23,6 +23,7 @@ from gateway.backends.local.clock import SystemClock
 from gateway.backends.local.epochs import Epochs
 from gateway.backends.local.periodically import periodically
 from gateway.backends.local.refusals import Kind, Refusals
+from gateway.backends.redis.replicas import Replicas
 from gateway.backends.sql.acting import on_behalf_of
 from gateway.backends.sql.agents import SqlAgents
 from gateway.backends.sql.audit import SqlAudit
@@ -149,6 +150,7 @@ class Gateway:
     settings: Settings
     clock: Clock
     stores: Stores
+    replicas: Replicas | None
     epochs: Epochs
     buffer: AuditBuffer
     folders: AgentFolders
@@ -180,7 +182,7 @@ class Gateway:
         if not self.buffer.healthy:
             wrong.append("The audit can't be written.")
         if not self.epochs.healthy:
-            wrong.append("The store has not been heard for too long.")
+            wrong.append(self.epochs.what_is_not_heard)
         return wrong
 
     @asynccontextmanager
@@ -191,6 +193,8 @@ class Gateway:
             stack.push_async_callback(self.http.aclose)
             stack.push_async_callback(self.ways.aclose)
             await stack.enter_async_context(self.stores.database)
+            if self.replicas is not None:
+                await stack.enter_async_context(self.replicas)
             await stack.enter_async_context(self.epochs)
             await stack.enter_async_context(self.buffer)
             await stack.enter_async_context(periodically(self.ways.token_use.flush, TOKEN_USE_EVERY_S))
@@ -222,13 +226,18 @@ def compose(
     folder = settings.state.folder
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     stores = Stores(folder, clock)
+    environ = os.environ if environ is None else environ
+    replicas = Replicas.of(settings.redis, environ, clock)
     epochs = Epochs(
         stores.tenants,
         clock,
         elsewhere=stores.database.changes_elsewhere,
+        signals=None if replicas is None else replicas.epochs,
         refuse_after_s=settings.policy.refuse_after_s,
     )
     stores.database.when_epoch_rises(epochs.raised)
+    if replicas is not None:
+        stores.database.when_epoch_rises(replicas.epochs.announce)
     threads = ThreadPoolExecutor(WORKSPACE_THREADS, thread_name_prefix="workspace")
     folders = AgentFolders(folder / "workspaces", FileLocks(folder / "locks"), threads)
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
@@ -243,7 +252,7 @@ def compose(
         http,
         clock,
         epochs.current,
-        os.environ if environ is None else environ,
+        environ,
     )
     own_sign_ins = OwnSignIns(stores.sign_ins, ways.seen, clock, idle=timedelta(minutes=settings.login.idle_minutes))
     accounts = channels_in(settings, None)
@@ -295,6 +304,7 @@ def compose(
         settings=settings,
         clock=clock,
         stores=stores,
+        replicas=replicas,
         epochs=epochs,
         buffer=buffer,
         folders=folders,

@@ -117,3 +117,13 @@ def is_guest_id(text: str) -> bool:
 def storage_key(tenant: TenantId, *parts: str) -> str:
     """An unambiguous key of cache or lock: each part with its length, tenant first, so that no two lists collide."""
     return "".join([f"{len(part)}:{part}" for part in (tenant, *parts)])
+
+
+def redis_key(prefix: str, tenant: TenantId, *parts: str) -> str:
+    """A `storage_key` in Redis. The tenant in braces is the hash tag, so that a cluster keeps a tenant in one slot."""
+    return f"{prefix}:{{{len(tenant)}:{tenant}}}{''.join([f'{len(part)}:{part}' for part in parts])}"
+
+
+def redis_channel(prefix: str, subject: str) -> str:
+    """What replicas of one installation tell each other on; messages name their tenant."""
+    return f"{prefix}:{subject}"

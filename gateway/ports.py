@@ -7,7 +7,7 @@ store beneath can't answer; none answers an outage with "empty".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -567,6 +567,16 @@ class NoteRecord:
     author: ProfileId
     session: SessionId | None
     created_at: datetime
+
+
+class EpochSignals(Protocol):
+    """How replicas tell each other that an epoch has risen. A signal may be lost, late or wrong: the store is asked."""
+
+    def follow(self, announced: Callable[[TenantId, int], None], heard: Callable[[float], None]) -> None:
+        """Calls `announced` with what any replica announces, and `heard` with when each answered question was asked."""
+
+    def announce(self, tenant: TenantId, epoch: int) -> None:
+        """Tells every replica soon; never waits and never fails."""
 
 
 class TaintedTurns(Protocol):

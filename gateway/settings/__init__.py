@@ -2,6 +2,7 @@
 
 from gateway.settings.loading import Settings, load, refuse_public_demo
 from gateway.settings.people import ConnectorAccount, Connectors, Login, LoginIssuer
+from gateway.settings.redis import Redis
 from gateway.settings.serving import Audit, Demo, Log, Policy, Server, State
 from gateway.settings.tables import NonEmpty, is_loopback
 from gateway.settings.tokens import (
@@ -31,6 +32,7 @@ __all__ = [
     "Proxies",
     "ProxyAssertion",
     "ProxyHeader",
+    "Redis",
     "Server",
     "Settings",
     "State",
