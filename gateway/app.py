@@ -34,6 +34,7 @@ from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.notes import SqlNotes
 from gateway.backends.sql.notices import SqlNotices
 from gateway.backends.sql.policies import SqlPolicies
+from gateway.backends.sql.postgres import Limits, PostgresDatabase
 from gateway.backends.sql.sessions import SqlSessions
 from gateway.backends.sql.sign_ins import SqlSignIns
 from gateway.backends.sql.tainted_turns import SqlTaintedTurns
@@ -87,7 +88,7 @@ from gateway.sessions.channels import ChannelSessions
 from gateway.sessions.conversations import Conversations
 from gateway.sessions.directory import SessionDirectory
 from gateway.sessions.taints import Taints
-from gateway.settings import Settings
+from gateway.settings import DatabaseServer, Settings
 from gateway.stages.assemble_context import AssembleContext
 from gateway.stages.authenticate import Authenticate
 from gateway.stages.authorize import AuthorizeStage
@@ -124,10 +125,10 @@ REFUSALS_EVERY_S = 1.0
 
 
 class Stores:
-    """The ports over one SQLite file."""
+    """The ports over one store: a SQLite file in `folder`, or the PostgreSQL that the settings name."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self.database = Database(folder / "gateway.sqlite")
+    def __init__(self, folder: Path, server: DatabaseServer) -> None:
+        self.database = _database(folder, server)
         self.tenants = SqlTenants(self.database)
         self.identities = SqlIdentities(self.database)
         self.agents = SqlAgents(self.database)
@@ -141,6 +142,13 @@ class Stores:
         self.sign_ins = SqlSignIns(self.database)
         self.notices = SqlNotices(self.database)
         self.channel_events = SqlChannelEvents(self.database)
+
+
+def _database(folder: Path, server: DatabaseServer) -> Database | PostgresDatabase:
+    if server.url is None:
+        return Database(folder / "gateway.sqlite")
+    limits = Limits(connections=server.connections, statement_s=server.statement_timeout_s)
+    return PostgresDatabase(server.url.get_secret_value(), limits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +233,7 @@ def compose(
     clock = clock or SystemClock()
     folder = settings.state.folder
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    stores = Stores(folder, clock)
+    stores = Stores(folder, settings.database)
     environ = os.environ if environ is None else environ
     replicas = Replicas.of(settings.redis, environ, clock)
     epochs = Epochs(

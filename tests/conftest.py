@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import ipaddress
 import socket
@@ -11,12 +12,19 @@ from typing import Any
 
 import orjson
 import pytest
+from sqlalchemy import URL
 
 from gateway.logs import Loggers, configure
 from gateway.settings import Settings, load
 from tests.clock import SettableClock
+from tests.postgres import as_written, emptied, own_database
 
 pytest_plugins = ["tests.not_run"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--on-postgres` runs whatever takes its settings from here on PostgreSQL instead of a file."""
+    parser.addoption("--on-postgres", action="store_true", default=False, help="keep the store in PostgreSQL")
 
 
 class Refused(Exception):
@@ -57,12 +65,24 @@ def clock() -> SettableClock:
     return SettableClock()
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[URL]:
+    """A PostgreSQL database of this worker's own."""
+    with own_database() as url:
+        yield url
+
+
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    """The defaults, with the state in a folder of this test alone."""
+def settings(tmp_path: Path, request: pytest.FixtureRequest) -> Settings:
+    """The defaults, with the state in a folder of this test alone; under `--on-postgres` the store is an empty one."""
     config = tmp_path / "gateway.toml"
     config.touch()
-    return load(config, {"GATEWAY_STATE__FOLDER": str(tmp_path / ".gateway"), "GATEWAY_LOG__LEVEL": "debug"})
+    environ = {"GATEWAY_STATE__FOLDER": str(tmp_path / ".gateway"), "GATEWAY_LOG__LEVEL": "debug"}
+    if request.config.getoption("--on-postgres"):
+        url: URL = request.getfixturevalue("postgres")
+        asyncio.run(emptied(url))
+        environ["GATEWAY_DATABASE__URL"] = as_written(url)
+    return load(config, environ)
 
 
 class LogCapture:

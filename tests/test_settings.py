@@ -445,3 +445,33 @@ def test_no_id_token_passes_for_an_access_token(changed: dict[str, Any], client:
         assert faults_of(None, variables) == {"GATEWAY_OIDC__ISSUERS[0].audience": "audience_of_its_own"}
     else:
         assert load(None, variables).oidc.issuers[0].audience == changed["audience"]
+
+
+@pytest.mark.parametrize(
+    ("url", "good"),
+    [
+        ("postgresql://gateway:hunter2@db.example:5432/acme", True),
+        ("postgres://gateway@db.example/acme?sslmode=verify-full", True),
+        ("postgresql://gateway:hunter2@db.example", False),
+        ("mysql://gateway:hunter2@db.example/acme", False),
+        ("postgresql+asyncpg://gateway:hunter2@db.example/acme", False),
+        ("sqlite:///hunter2.db", False),
+        ("hunter2", False),
+    ],
+)
+def test_the_database_is_a_postgresql_and_its_address_is_shown_to_nobody(tmp_path: Path, url: str, good: bool) -> None:
+    """It may hold a password: neither the settings nor a fault in them show it."""
+    config = tmp_path / "gateway.toml"
+    config.write_text(f'[database]\nurl = "{url}"\n', encoding="utf-8")
+    if good:
+        settings = load(config, {})
+        assert settings.database.url is not None
+        assert settings.database.url.get_secret_value() == url
+        shown = f"{settings!r} {settings} {settings.model_dump_json()}"
+    else:
+        with pytest.raises(ConfigurationFaults) as refusal:
+            load(config, {})
+        assert [fault.field for fault in refusal.value.faults] == ["database.url"]
+        shown = str(refusal.value) + repr(refusal.value)
+        assert "postgresql://" in shown
+    assert "hunter2" not in shown

@@ -71,7 +71,8 @@ def _document(policy: Path | None, config: Path | None, tenant: str | None) -> t
     """The name and the text of the document to try."""
     if policy is not None:
         return str(policy), read_document(policy)
-    if not (load(config, os.environ).state.folder / "gateway.sqlite").exists():
+    settings = load(config, os.environ)
+    if settings.database.url is None and not (settings.state.folder / "gateway.sqlite").exists():
         return "the demo's document", shipped(_DEMO)
     found = at_desk(config, tenant, lambda desk: desk.ask(desk.catalogue.policy.show))
     return f"version {found.version.version}, which is in force", found.version.text

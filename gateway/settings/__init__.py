@@ -3,7 +3,7 @@
 from gateway.settings.loading import Settings, load, refuse_public_demo
 from gateway.settings.people import ConnectorAccount, Connectors, Login, LoginIssuer
 from gateway.settings.redis import Redis
-from gateway.settings.serving import Audit, Demo, Log, Policy, Server, State
+from gateway.settings.serving import Audit, DatabaseServer, Demo, Log, Policy, Server, State
 from gateway.settings.tables import NonEmpty, is_loopback
 from gateway.settings.tokens import (
     Introspection,
@@ -19,6 +19,7 @@ __all__ = [
     "Audit",
     "ConnectorAccount",
     "Connectors",
+    "DatabaseServer",
     "Demo",
     "Introspection",
     "IntrospectionServer",

@@ -14,7 +14,7 @@ from gateway.environment import Environment
 from gateway.errors import ConfigurationFaults, Fault
 from gateway.settings.people import Connectors, Login, LoginIssuer
 from gateway.settings.redis import Redis
-from gateway.settings.serving import Audit, Demo, Log, Policy, Server, State
+from gateway.settings.serving import Audit, DatabaseServer, Demo, Log, Policy, Server, State
 from gateway.settings.tables import is_loopback
 from gateway.settings.tokens import Introspection, IntrospectionServer, Issuer, Oidc, Proxies, ProxyAssertion
 
@@ -29,6 +29,7 @@ class Settings(BaseSettings):
     server: Server = Server()
     state: State = State()
     redis: Redis = Redis()
+    database: DatabaseServer = DatabaseServer()
     demo: Demo = Demo()
     audit: Audit = Audit()
     policy: Policy = Policy()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr, field_validator
 
 from gateway.settings.tables import Group, NonEmpty
+
+_POSTGRES = re.compile(r"postgres(ql)?://[^/?#\s]+/[^/?#\s]+(\?[^#\s]*)?")
 
 
 class Server(Group):
@@ -34,6 +37,27 @@ class State(Group):
     """What the embedded gateway keeps on this machine."""
 
     folder: Path = Field(default=Path(".gateway"), description="Folder of the database, the keys and the workspaces.")
+
+
+class DatabaseServer(Group):
+    """The PostgreSQL that holds the store. Without one it is a file in `state.folder`, beside keys and workspaces."""
+
+    url: SecretStr | None = Field(
+        default=None,
+        description="`postgresql://user@host/name`, and `?sslmode=verify-full` for TLS that is checked. The password is"
+        " in it, or where PostgreSQL's own clients look: the variable `PGPASSWORD` or a `.pgpass` file.",
+    )
+    connections: int = Field(default=10, ge=2, le=200, description="Connections that one gateway holds at most.")
+    statement_timeout_s: float = Field(
+        default=10.0, gt=0, le=600, description="Seconds that one statement may take; then its request is a 503."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_postgres(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not _POSTGRES.fullmatch(url.get_secret_value()):
+            raise ValueError("is no address of a PostgreSQL database: write postgresql://user:password@host:5432/name")
+        return url
 
 
 class Demo(Group):

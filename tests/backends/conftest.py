@@ -7,14 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.backends.stores import ACME, ALICE, BOB, CAROL, DANA, GLOBEX, NOW, Factory, Stores, a_profile, sqlite_stores
+from tests.backends.stores import (
+    ACME,
+    ALICE,
+    BOB,
+    CAROL,
+    DANA,
+    GLOBEX,
+    NOW,
+    Factory,
+    Stores,
+    a_profile,
+    postgres_stores,
+    sqlite_stores,
+)
 
 
-@pytest.fixture(params=[sqlite_stores])
+@pytest.fixture(params=["sqlite", "postgres"])
 def factory(request: pytest.FixtureRequest) -> Factory:
     """Opens all ports over a folder; opening it again finds what was stored."""
-    made: Factory = request.param
-    return made
+    if request.param == "sqlite":
+        return sqlite_stores
+    return postgres_stores(request.getfixturevalue("postgres"))
 
 
 @pytest.fixture

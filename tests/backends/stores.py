@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import URL
+
 from gateway import ports
 from gateway.backends.sql.agents import SqlAgents
 from gateway.backends.sql.audit import SqlAudit
@@ -19,13 +21,16 @@ from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.notes import SqlNotes
 from gateway.backends.sql.notices import SqlNotices
 from gateway.backends.sql.policies import SqlPolicies
+from gateway.backends.sql.postgres import PostgresDatabase
 from gateway.backends.sql.sessions import SqlSessions
 from gateway.backends.sql.sign_ins import SqlSignIns
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tainted_turns import SqlTaintedTurns
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts
 from gateway.model import AgentName, AuditRecord, Kind, Profile, ProfileId, Session, SessionId, TenantId
 from gateway.ports import MessageDraft
+from tests.postgres import as_written, emptied
 
 ACME, GLOBEX = TenantId("acme"), TenantId("globex")
 FLIGHT, HOTEL = AgentName("flight"), AgentName("hotel")
@@ -49,7 +54,12 @@ class Stores:
     sign_ins: ports.SignIns
     tainted_turns: ports.TaintedTurns
     notices: ports.Notices
+    database: Store
     announced: list[tuple[TenantId, int]]
+
+    def holds(self, words: str) -> bool:
+        """Whether a text can be stored: no text of PostgreSQL's holds a NUL character, and it is refused there."""
+        return "\0" not in words or not isinstance(self.database, PostgresDatabase)
 
     async def epoch(self, tenant: TenantId = ACME) -> int:
         """The epoch as the store has it now."""
@@ -65,23 +75,44 @@ Factory = Callable[[Path], AbstractAsyncContextManager[Stores]]
 async def sqlite_stores(folder: Path) -> AsyncIterator[Stores]:
     """All ports on a real SQLite file in `folder`."""
     async with Database(folder / "gateway.db", readers=2) as database:
-        announced: list[tuple[TenantId, int]] = []
-        database.when_epoch_rises(lambda tenant, epoch: announced.append((tenant, epoch)))
-        yield Stores(
-            tenants=SqlTenants(database),
-            identities=SqlIdentities(database),
-            agents=SqlAgents(database),
-            sessions=SqlSessions(database),
-            transcripts=SqlTranscripts(database),
-            policies=SqlPolicies(database),
-            audit=SqlAudit(database, folder / "checkpoints", audit_key(folder)),
-            notes=SqlNotes(database),
-            channel_events=SqlChannelEvents(database),
-            sign_ins=SqlSignIns(database),
-            tainted_turns=SqlTaintedTurns(database),
-            notices=SqlNotices(database),
-            announced=announced,
-        )
+        yield over(database, folder)
+
+
+def postgres_stores(url: URL) -> Factory:
+    """All ports on a real PostgreSQL; a folder that was not opened before finds the database empty."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[Stores]:
+        known = folder / "opened-before"
+        if not known.exists():
+            await emptied(url)
+            known.touch()
+        async with PostgresDatabase(as_written(url)) as database:
+            yield over(database, folder)
+
+    return opened
+
+
+def over(database: Store, folder: Path) -> Stores:
+    """All ports over a store that is open."""
+    announced: list[tuple[TenantId, int]] = []
+    database.when_epoch_rises(lambda tenant, epoch: announced.append((tenant, epoch)))
+    return Stores(
+        tenants=SqlTenants(database),
+        identities=SqlIdentities(database),
+        agents=SqlAgents(database),
+        sessions=SqlSessions(database),
+        transcripts=SqlTranscripts(database),
+        policies=SqlPolicies(database),
+        audit=SqlAudit(database, folder / "checkpoints", audit_key(folder)),
+        notes=SqlNotes(database),
+        channel_events=SqlChannelEvents(database),
+        sign_ins=SqlSignIns(database),
+        tainted_turns=SqlTaintedTurns(database),
+        notices=SqlNotices(database),
+        database=database,
+        announced=announced,
+    )
 
 
 def a_profile(profile: ProfileId = ALICE, tenant: TenantId = ACME, **changed: Any) -> Profile:

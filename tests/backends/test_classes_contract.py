@@ -14,7 +14,19 @@ from gateway.backends.sql.classes import key_of, place_everybody, roles_in
 from gateway.backends.sql.database import Database
 from gateway.errors import Conflict
 from gateway.model import ANY_AGENT, AgentName, Profile, ProfileId, RoleAssignment
-from tests.backends.stores import ACME, ALICE, BOB, FLIGHT, GLOBEX, HOTEL, NOW, Factory, Stores, a_profile
+from tests.backends.stores import (
+    ACME,
+    ALICE,
+    BOB,
+    FLIGHT,
+    GLOBEX,
+    HOTEL,
+    NOW,
+    Factory,
+    Stores,
+    a_profile,
+    sqlite_stores,
+)
 
 ROLES = tuple(
     RoleAssignment(role=role, agent=AgentName(agent))
@@ -113,8 +125,7 @@ async def test_people_of_a_store_without_classes_are_placed_as_they_would_have_b
             connection.exec_driver_sql("DELETE FROM people_classes")
             place_everybody(connection, at_once)
 
-        async with Database(tmp_path / "gateway.db") as database:
-            await database.write(again)
+        await stores.database.write(again)
         assert {tenant: await stores.identities.classes(tenant) for tenant in (ACME, GLOBEX)} == before
         assert sum(one.people or 0 for one in before[ACME]) > 30
 
@@ -126,9 +137,9 @@ def test_a_class_reads_back_as_what_it_was_made_of() -> None:
         assert (kind, set(held)) == ("service", set(ROLES[:count]))
 
 
-async def test_reading_a_few_profiles_never_walks_everybody(factory: Factory, tmp_path: Path) -> None:
+async def test_reading_a_few_profiles_never_walks_everybody(tmp_path: Path) -> None:
     """Each profile that is read asks who was merged into it; with a million people that has to be an index."""
-    async with factory(tmp_path) as stores:
+    async with sqlite_stores(tmp_path) as stores:
         await stores.tenants.add(ACME, demo=False, now=NOW)
         for one in (ALICE, BOB):
             await stores.identities.add_profile(a_profile(one))

@@ -14,9 +14,10 @@ import pytest
 import sqlalchemy.exc
 from sqlalchemy import Connection, select, text
 
-from gateway.backends.sql.database import Budget, Database, driver, mapped_errors
+from gateway.backends.sql.database import Database, driver, mapped_errors
 from gateway.backends.sql.identities import SqlIdentities
 from gateway.backends.sql.sessions import SqlSessions
+from gateway.backends.sql.store import Budget
 from gateway.backends.sql.tables import SCHEMA_VERSION, tenants
 from gateway.backends.sql.tenants import SqlTenants
 from gateway.backends.sql.transcripts import SqlTranscripts

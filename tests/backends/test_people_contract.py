@@ -124,6 +124,13 @@ async def test_an_identity_is_compared_byte_for_byte(stores: Stores, other: str)
     """Design section 5: (issuer, subject), byte for byte; a collation must not make two users one."""
     store = stores.identities
     await store.link(ACME, Identity(issuer=ISSUER, subject="alice", profile=ALICE), NOW)
+    if not stores.holds(other):
+        with pytest.raises(Invalid):
+            await store.profile_of(ACME, ISSUER, other)
+        with pytest.raises(Invalid):
+            await store.link(ACME, Identity(issuer=ISSUER, subject=other, profile=BOB), NOW)
+        assert [one.subject for one in await store.identities(ACME, BOB)] == []
+        return
     assert await store.profile_of(ACME, ISSUER, other) is None
     assert await store.profile_of(ACME, ISSUER + "/", "alice") is None
     assert await store.profile_of(GLOBEX, ISSUER, "alice") is None

@@ -9,8 +9,8 @@ from functools import partial
 from sqlalchemy import Connection, bindparam, or_, select
 
 from gateway.backends.sql import people
-from gateway.backends.sql.database import Database
 from gateway.backends.sql.notices import tell
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import AnyRow, access_tokens, column_names
 from gateway.backends.sql.tenants import raise_epoch
 from gateway.model import AccessToken, Notice, ProfileId, TenantId
@@ -28,7 +28,7 @@ _TOUCH = (
 class SqlAccessTokens:
     """The part of `ports.Identities` about tokens."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
 
     async def token_by_hash(self, digest: bytes) -> AccessToken | None:

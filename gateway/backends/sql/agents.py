@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
-from gateway.backends.sql.database import Database
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import AnyRow, agents
 from gateway.backends.sql.tenants import raise_epoch
 from gateway.keys import LONGEST_WORD
@@ -22,7 +22,7 @@ _COLUMNS = (agents.c.tenant, agents.c.name, agents.c.workspace, agents.c.title, 
 class SqlAgents:
     """`ports.Agents` on the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
 
     async def all(self, tenant: TenantId) -> Sequence[Agent]:

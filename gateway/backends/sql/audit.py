@@ -12,13 +12,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, select
 
 from gateway.backends.sql import cursors
-from gateway.backends.sql.audit_records import INDEXED, ChainHash, decode, encode, indexed
+from gateway.backends.sql.audit_records import INDEXED, ChainHash, decode, encode, indexed, storable
 from gateway.backends.sql.audit_verify import verify
 from gateway.backends.sql.bulk import BulkInsert
 from gateway.backends.sql.checkpoints import Checkpoint, Checkpoints, Found
-from gateway.backends.sql.database import Database, driver
 from gateway.backends.sql.decisions import read_decisions
 from gateway.backends.sql.prepared import Prepared
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import audit, from_instant, to_instant
 from gateway.errors import Unavailable
 from gateway.model import AuditRecord, TenantId
@@ -49,7 +49,7 @@ class _End:
 class SqlAudit:
     """`ports.Audit` on the store. `folder` is outside the database and holds the signed checkpoints."""
 
-    def __init__(self, database: Database, folder: Path, key: bytes) -> None:
+    def __init__(self, database: Store, folder: Path, key: bytes) -> None:
         self._database = database
         self._checkpoints = Checkpoints(folder, key)
         self._hash = ChainHash(key)
@@ -66,7 +66,7 @@ class SqlAudit:
         by_tenant: dict[TenantId, list[AuditRecord]] = {}
         for record in records:
             by_tenant.setdefault(record.tenant, []).append(record)
-        await self._database.write(partial(self._append, by_tenant), after=self._sign)
+        await self._database.write(partial(self._append, by_tenant), after=self._sign, apart=True)
 
     async def read(
         self, tenant: TenantId, narrow: AuditFilter, *, limit: int, cursor: str | None, ascending: bool = False
@@ -110,11 +110,12 @@ class SqlAudit:
         hashes = self._hash.chain(previous, (body for _, body in encoded))
         # For bytes, and for words that are more than a plain text, the driver looks for an adapter each time, in vain:
         # that was a quarter of the whole insert.
+        plain = tuple if connection.dialect.name == "sqlite" else storable
         rows = [
-            (tenant, number, bytearray(digest), bytearray(body), *indexed(record))
+            (tenant, number, bytearray(digest), bytearray(body), *plain(indexed(record)))
             for number, ((record, body), digest) in enumerate(zip(encoded, hashes, strict=True), sequence + 1)
         ]
-        _INSERT(driver(connection), rows)
+        _INSERT(connection, rows)
         return _End(tenant, sequence + len(rows), hashes[-1], incident)
 
     def _incident(self, tenant: TenantId, head: int, connection: Connection) -> str | None:

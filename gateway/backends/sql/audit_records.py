@@ -87,6 +87,11 @@ def indexed(record: AuditRecord) -> tuple[object, ...]:
     )
 
 
+def storable(columns: Sequence[object]) -> tuple[object, ...]:
+    """The columns as PostgreSQL can hold them, none of whose texts holds a NUL character. The body has it, escaped."""
+    return tuple(one.replace("\0", "\\0") if isinstance(one, str) and "\0" in one else one for one in columns)
+
+
 class ChainHash:
     """The hash of a record: keyed, over the one before it and its own JSON.
 

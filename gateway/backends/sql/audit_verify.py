@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
-from gateway.backends.sql.audit_records import INDEXED, ChainHash, decode, indexed
+from gateway.backends.sql.audit_records import INDEXED, ChainHash, decode, indexed, storable
 from gateway.backends.sql.checkpoints import Checkpoint, Checkpoints, Found
-from gateway.backends.sql.database import driver
+from gateway.backends.sql.tables import audit
 from gateway.model import TenantId
 from gateway.ports import ChainReport
 
-_CHAIN = f"SELECT sequence, hash, body, {', '.join(INDEXED)} FROM audit WHERE tenant = ? ORDER BY sequence"  # noqa: S608 - ours
+_COLUMNS = (audit.c.sequence, audit.c.hash, audit.c.body, *(audit.c[name] for name in INDEXED))
+_CHUNK = 1_000
 
 _OTHER_KEY = "the checkpoint was signed with another key: restore audit.key, nothing can be checked with this one"
 
 
-def verify(tenant: TenantId, chain: ChainHash, checkpoints: Checkpoints, connection: Connection) -> ChainReport:
+def verify(tenant: TenantId, hashing: ChainHash, checkpoints: Checkpoints, connection: Connection) -> ChainReport:
     """Streams the chain. A changed, removed, added, moved or renumbered record, a cut tail, a checkpoint that is
     missing or forged, and another key all show; so does what was found when the chain was written on."""
     # Before the snapshot begins: a record that is written meanwhile must not look like one that is missing.
     checkpoint = checkpoints.read(tenant)
     if checkpoint.found is Found.OTHER_KEY:
         return ChainReport(records=0, faults=(_OTHER_KEY,))
-    walk = _Walk(tenant, chain, checkpoint)
-    faults = [fault for row in driver(connection).execute(_CHAIN, (tenant,)) for fault in walk.step(row)]
+    walk = _Walk(tenant, hashing, checkpoint)
+    chain = select(*_COLUMNS).where(audit.c.tenant == tenant).order_by(audit.c.sequence)
+    rows = connection.execution_options(yield_per=_CHUNK).execute(chain)
+    faults = [fault for row in rows for fault in walk.step(row)]
     return ChainReport(records=walk.records, faults=(*checkpoint.incidents, *faults, *walk.end()))
 
 
@@ -41,7 +44,7 @@ class _Walk:
         self._last = 0
         self.records = 0
 
-    def step(self, row: tuple[Any, ...]) -> Iterator[str]:
+    def step(self, row: Sequence[Any]) -> Iterator[str]:
         """The faults of one record."""
         sequence, stored_hash, stored_body, *columns = row
         # SQLite keeps a text or a null where somebody put one; that must read as a fault and not end the reading.
@@ -79,6 +82,6 @@ def _missing(first: int, last: int) -> str:
 
 def _columns_agree(body: bytes, columns: list[Any]) -> bool:
     try:
-        return indexed(decode(body)) == tuple(columns)
+        return storable(indexed(decode(body))) == storable(columns)
     except (ValueError, TypeError, KeyError, AttributeError):
         return False

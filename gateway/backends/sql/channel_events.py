@@ -7,7 +7,7 @@ from functools import partial
 
 from sqlalchemy import ColumnElement, Connection, select
 
-from gateway.backends.sql.database import Database
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import EPOCH, channel_events
 from gateway.model import TenantId
 from gateway.ports import EventState
@@ -16,7 +16,7 @@ from gateway.ports import EventState
 class SqlChannelEvents:
     """`ports.ChannelEvents` on the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
 
     async def take(

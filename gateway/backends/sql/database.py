@@ -2,7 +2,7 @@
 
 A unit of work is a plain function of a SQLAlchemy connection, run as one transaction in one hop to a thread: awaiting
 each statement would cost ten hops for a single row (about 4 ms against 0.3 ms). The same functions run on PostgreSQL
-through `AsyncConnection.run_sync`. This is also the one place where foreign errors become ours.
+(`postgres.py`). This is also the one place where SQLite's errors become ours.
 """
 
 from __future__ import annotations
@@ -14,51 +14,24 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from time import monotonic
 from types import TracebackType
-from typing import Protocol, Self, TypeVar, cast
+from typing import Self, cast
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from gateway.backends.sql.acting import acting
 from gateway.backends.sql.schema import prepare
+from gateway.backends.sql.store import AWAY, TAKEN, Budget, EpochListener, ResultT, Work, begin_write, guarded
 from gateway.errors import Conflict, Invalid, Unavailable
 from gateway.model import TenantId
-
-ResultT = TypeVar("ResultT")
-Work = Callable[[Connection], ResultT]
 
 BUSY_TIMEOUT_MS = 5_000
 _STEPS = 10_000  # of SQLite's machine, about a millisecond
 _COSTLY_STEPS = 200  # of a query whose single steps look through whole texts
-_TAKEN = "Something under that name is there already. Look it up, or choose another name."
-_RAISED = "raised_epochs"
-
-
-class EpochListener(Protocol):
-    """Who is told at once that a tenant's epoch rose in this process."""
-
-    def __call__(self, tenant: TenantId, epoch: int) -> None:
-        """Called after the commit, on the event loop's thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How long one read may take, and the sentence for whoever asked for more than that."""
-
-    seconds: float
-    spent: str
-
-    def begin(self) -> Callable[[], bool]:
-        """Whether it is spent, counted from now."""
-        end = monotonic() + self.seconds
-        return lambda: monotonic() >= end
 
 
 class Database:
@@ -110,14 +83,19 @@ class Database:
         return await self._reading(self._apart, self._idle_apart, work, None)
 
     async def write(
-        self, work: Work[ResultT], *, taken: str = _TAKEN, after: Callable[[ResultT], None] | None = None
+        self,
+        work: Work[ResultT],
+        *,
+        taken: str = TAKEN,
+        after: Callable[[ResultT], None] | None = None,
+        apart: bool = False,  # a file has one writer, whatever is written
     ) -> ResultT:
         """Runs `work` as the only writer; it is on disk when this returns, and `after`, which must not raise, has run.
 
         Raises Conflict with the sentence `taken` where a name is held already, and Unavailable where the store can't
         answer; nothing is written then. Raises Unauthenticated, and writes nothing, where the running request's profile
         is not active any more (`acting`)."""
-        result, raised = await self._hop(self._writer, partial(self._write, _guarded(work), taken, after))
+        result, raised = await self._hop(self._writer, partial(self._write, guarded(work), taken, after))
         for tenant, epoch in raised.items():
             for listener in self._listeners:
                 listener(tenant, epoch)
@@ -127,7 +105,7 @@ class Database:
         """A number that differs from the last one where another process has written since."""
 
         def version() -> int:
-            with mapped_errors(_TAKEN):
+            with mapped_errors(TAKEN):
                 return cast("int", driver(self._held()).execute("PRAGMA data_version").fetchone()[0])
 
         return await self._hop(self._writer, version)
@@ -157,7 +135,7 @@ class Database:
         # Asked every few steps of a query; an interrupt from outside would miss a query that is about to begin.
         raw.set_progress_handler(lambda: given_up.is_set() or over(), _COSTLY_STEPS if budget else _STEPS)
         try:
-            with mapped_errors(_TAKEN), _transaction(connection, "BEGIN"):
+            with mapped_errors(TAKEN), _transaction(connection, "BEGIN"):
                 return work(connection)
         except Unavailable:
             if budget and over():
@@ -171,8 +149,7 @@ class Database:
         self, work: Work[ResultT], taken: str, after: Callable[[ResultT], None] | None
     ) -> tuple[ResultT, dict[TenantId, int]]:
         connection = self._held()
-        raised: dict[TenantId, int] = {}
-        connection.info[_RAISED] = raised
+        raised = begin_write(connection)
         with mapped_errors(taken), _transaction(connection, "BEGIN IMMEDIATE"):
             result = work(connection)
         if after is not None:
@@ -188,10 +165,10 @@ class Database:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Conversations are in it: nobody else on the machine reads it. SQLite gives its side files the same mode.
         os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        with mapped_errors(_TAKEN):
+        with mapped_errors(TAKEN):
             self._write_connection = self._connection(_engine(self._path, query_only=False))
             with _transaction(self._write_connection, "BEGIN IMMEDIATE"):
-                prepare(self._write_connection, self._path)
+                prepare(self._write_connection, str(self._path))
             reading = _engine(self._path, query_only=True)
             for _ in range(self._reader_count):
                 self._idle.put(self._connection(reading))
@@ -224,24 +201,6 @@ class Database:
         await asyncio.to_thread(self._disconnect)
 
 
-def _guarded(work: Work[ResultT]) -> Work[ResultT]:
-    """The same work, but not for a request whose profile was merged away or disabled since it was let in."""
-    actor = acting()  # here, on the loop: the writer's thread does not know whose request it is
-    if actor is None:
-        return work
-
-    def guarded(connection: Connection) -> ResultT:
-        actor.check(connection)
-        return work(connection)
-
-    return guarded
-
-
-def note_raised(connection: Connection, tenant: TenantId, epoch: int) -> None:
-    """Has the listeners told of this epoch once the running write is committed."""
-    connection.info[_RAISED][tenant] = epoch
-
-
 def driver(connection: Connection) -> sqlite3.Connection:
     """The sqlite3 connection beneath, for what has to be quick."""
     return cast("sqlite3.Connection", connection.connection.driver_connection)
@@ -258,7 +217,7 @@ def mapped_errors(taken: str) -> Iterator[None]:
     except UnicodeEncodeError as error:
         raise Invalid.of("text", "unicode", "Half a surrogate pair can't be stored. Send whole characters.") from error
     except (SQLAlchemyError, sqlite3.Error, sqlite3.Warning, OSError) as error:
-        raise Unavailable("The store can't answer right now. Try again in a moment.") from error
+        raise Unavailable(AWAY) from error
 
 
 @contextmanager

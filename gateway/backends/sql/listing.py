@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from gateway.backends.sql.folding import fold
+from gateway.backends.sql.holding import holds
 from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.scopes import TENANT, Rights, Walk, parameters, walks
 from gateway.backends.sql.session_rows import COLUMNS
@@ -98,7 +99,7 @@ def _conditions(narrow: SessionFilter) -> list[ColumnElement[bool]]:
     if narrow.kinds is not None:
         conditions.append(sessions.c.kind.in_([literal(kind.value) for kind in sorted(narrow.kinds)]))
     if narrow.title is not None:
-        conditions.append(func.instr(sessions.c.title_folded, _TITLE) > 0)
+        conditions.append(holds(sessions.c.title_folded, _TITLE))
     if narrow.active_since is not None:
         # A session nobody has written in yet is as old as its opening.
         conditions.append(func.coalesce(sessions.c.last_message_at, sessions.c.created_at, type_=BigInteger) >= _SINCE)

@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection, select
 
-from gateway.backends.sql.database import Database
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import AnyRow, notes
 from gateway.model import AgentName, ProfileId, SessionId, TenantId
 from gateway.ports import NoteRecord
@@ -17,7 +17,7 @@ from gateway.ports import NoteRecord
 class SqlNotes:
     """`ports.Notes` on the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
 
     async def add(self, note: NoteRecord) -> None:

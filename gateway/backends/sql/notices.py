@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection, delete, func, select
 
-from gateway.backends.sql.database import Database
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import column_names, notices, profiles
 from gateway.identity.roles import PERSON
 from gateway.model import Notice, ProfileId, TenantId
@@ -20,7 +20,7 @@ KEPT = timedelta(days=365)
 class SqlNotices:
     """`ports.Notices` on the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
 
     async def of_profile(self, tenant: TenantId, profile: ProfileId) -> Sequence[Notice]:

@@ -9,8 +9,8 @@ from functools import partial
 from sqlalchemy import Connection, select
 
 from gateway.backends.sql import cursors
-from gateway.backends.sql.database import Database
 from gateway.backends.sql.notices import tell
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import AnyRow, column_names, policy_versions, tenants
 from gateway.backends.sql.tenants import raise_epoch
 from gateway.model import Notice, TenantId
@@ -22,7 +22,7 @@ _CURSOR = "policy"
 class SqlPolicies:
     """`ports.Policies` on the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
 
     async def current(self, tenant: TenantId) -> tuple[PolicyVersion, int] | None:

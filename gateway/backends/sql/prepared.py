@@ -1,6 +1,6 @@
 """Turns a statement into its text once, for reads on the hot path: building and checking it costs more than running it.
 
-Rows come as the driver gives them: times as microseconds, flags as 0 and 1.
+Rows come as the driver gives them: times as microseconds, flags as 0 and 1, or as False and True.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 
 class Prepared:
-    """A statement with named parameters (`bindparam`), compiled at its first use."""
+    """A statement with named parameters (`bindparam`), compiled at its first use on each kind of database."""
 
     def __init__(self, statement: Select[Any]) -> None:
         self._statement = statement
-        self._compiled: SQLCompiler | None = None
+        self._compiled: dict[str, SQLCompiler] = {}
 
     def rows(self, connection: Connection, **named: object) -> Sequence[Sequence[Any]]:
         """All rows of the statement with these parameters."""
@@ -37,9 +37,10 @@ class Prepared:
         return rows
 
     def _found(self, connection: Connection, named: Mapping[str, object]) -> CursorResult[Any]:
-        compiled = self._compiled
+        kind = connection.dialect.name
+        compiled = self._compiled.get(kind)
         if compiled is None:
-            compiled = self._compiled = self._compile(connection)
+            compiled = self._compiled[kind] = self._compile(connection)
         values = compiled.construct_params(dict(named))
         ordered = tuple(values[name] for name in compiled.positiontup or ())
         return connection.exec_driver_sql(compiled.string, ordered)

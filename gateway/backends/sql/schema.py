@@ -1,8 +1,6 @@
-"""Turns an empty file into the store's tables, and refuses a file that this version can't read."""
+"""Turns an empty database into the store's tables, and refuses one that this version can't read."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.schema import CreateColumn
@@ -14,10 +12,11 @@ from gateway.errors import ConfigurationFaults, Fault
 _TAKEN_ALONG = (1, 2)  # since then only tables were added, and columns that may be empty
 
 
-def prepare(connection: Connection, path: Path) -> None:
+def prepare(connection: Connection, where: str) -> None:
     """Makes the tables where there are none. Runs in a write transaction, so that two starts make them once.
 
-    Raises ConfigurationFaults where the file is of another version of the gateway, or of another program.
+    Raises ConfigurationFaults where the database is of another version of the gateway, or of another program;
+    `where` names it for people.
     """
     names = inspect(connection).get_table_names()
     if not names:
@@ -32,7 +31,7 @@ def prepare(connection: Connection, path: Path) -> None:
         connection.execute(schema_version.update().values(version=SCHEMA_VERSION))
         return
     if found != SCHEMA_VERSION:
-        raise ConfigurationFaults([Fault(field="state", rule="schema_version", message=_complaint(found, path))])
+        raise ConfigurationFaults([Fault(field="state", rule="schema_version", message=_complaint(found, where))])
 
 
 def _add_columns(connection: Connection) -> None:
@@ -46,12 +45,12 @@ def _add_columns(connection: Connection) -> None:
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {written}")
 
 
-def _complaint(found: int | None, path: Path) -> str:
+def _complaint(found: int | None, where: str) -> str:
     if found is None:
-        return f"{path} is a database of another program. Name an empty folder for the gateway's state."
+        return f"{where} is a database of another program. Name an empty folder for the gateway's state."
     if found > SCHEMA_VERSION:
         return (
-            f"{path} was written by a newer gateway (schema {found}, this one reads {SCHEMA_VERSION}). "
+            f"{where} was written by a newer gateway (schema {found}, this one reads {SCHEMA_VERSION}). "
             "Start that version, or restore a backup made with this one."
         )
-    return f"{path} has the older schema {found}, this gateway needs {SCHEMA_VERSION}. Run 'gateway migrate' first."
+    return f"{where} has the older schema {found}, this gateway needs {SCHEMA_VERSION}. Run 'gateway migrate' first."

@@ -25,6 +25,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from gateway.backends.sql.holding import holds
 from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.scopes import ME, TENANT, Rights, Walk, parameters, walks
 from gateway.backends.sql.session_rows import COLUMNS
@@ -85,7 +86,7 @@ def _prepare(rights: Rights, words: int, one_session: bool) -> Prepared | None:
 def _newest(walk: Walk, words: int, one_session: bool) -> Select[Any]:
     # The empty text makes the whole tenant's messages be walked from the newest, instead of all of its sessions' first.
     of_message = messages.c.session.concat("") if walk.whole_tenant and not one_session else messages.c.session
-    holding = [func.instr(messages.c.folded, bindparam(_word(number), type_=Text())) > 0 for number in range(words)]
+    holding = [holds(messages.c.folded, bindparam(_word(number), type_=Text())) for number in range(words)]
     query = (
         walk.with_sessions()
         .join(messages, and_(messages.c.tenant == TENANT, walk.session == of_message))

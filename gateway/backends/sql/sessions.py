@@ -10,11 +10,11 @@ from typing import TypeVar
 from sqlalchemy import Connection, func, literal, select
 
 from gateway.backends.sql import cursors, trees
-from gateway.backends.sql.database import Database
 from gateway.backends.sql.folding import fold
 from gateway.backends.sql.listing import Listings
 from gateway.backends.sql.notices import tell
 from gateway.backends.sql.session_rows import facts_of, find_facts, is_as_authorised, participants_of, session_of
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import Instant, lineage, memberships, sessions
 from gateway.backends.sql.tally import tally
 from gateway.model import AgentName, Notice, Participant, ProfileId, Scope, Session, SessionFacts, SessionId, TenantId
@@ -28,7 +28,7 @@ _KEY_TAKEN = "There is a session under this key already, or no such tenant."
 class SqlSessions:
     """`ports.Sessions` on the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
         self._listings = Listings()
 

@@ -10,7 +10,7 @@ import orjson
 from sqlalchemy import Connection, bindparam, select
 
 from gateway.backends.sql import people
-from gateway.backends.sql.database import Database
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import AnyRow, column_names, sign_ins
 from gateway.backends.sql.tenants import raise_epoch
 from gateway.model import AgentName, ProfileId, RoleAssignment, SignIn, TenantId
@@ -29,7 +29,7 @@ _TOUCH = (
 class SqlSignIns:
     """`ports.SignIns` on the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
 
     async def add(self, sign_in: SignIn, digest: bytes, *, instead_of: bytes | None) -> None:

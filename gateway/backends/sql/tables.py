@@ -70,7 +70,7 @@ metadata = MetaData()
 schema_version = Table(
     "schema_version",
     metadata,
-    Column("only", Integer, CheckConstraint("only = 1"), primary_key=True, autoincrement=False),
+    Column("only", Integer, CheckConstraint('"only" = 1'), primary_key=True, autoincrement=False),
     Column("version", Integer, nullable=False),
 )
 

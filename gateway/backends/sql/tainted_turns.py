@@ -6,9 +6,8 @@ from datetime import datetime
 from functools import partial
 
 from sqlalchemy import Connection, select
-from sqlalchemy.dialects.sqlite import insert
 
-from gateway.backends.sql.database import Database
+from gateway.backends.sql.store import Store
 from gateway.backends.sql.tables import tainted_turns
 from gateway.model import TenantId
 
@@ -16,7 +15,7 @@ from gateway.model import TenantId
 class SqlTaintedTurns:
     """`ports.TaintedTurns` on the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
 
     async def add(self, tenant: TenantId, turn: str, until: datetime, now: datetime) -> None:
@@ -24,8 +23,8 @@ class SqlTaintedTurns:
 
         def work(connection: Connection) -> None:
             connection.execute(tainted_turns.delete().where(tainted_turns.c.until <= now))
-            row = {"tenant": tenant, "turn": turn, "until": until}
-            connection.execute(insert(tainted_turns).values(row).on_conflict_do_nothing())
+            if not _holds(tenant, turn, connection):  # nobody else writes meanwhile
+                connection.execute(tainted_turns.insert().values(tenant=tenant, turn=turn, until=until))
 
         await self._database.write(work)
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from gateway.backends.sql.database import Database, note_raised
+from gateway.backends.sql.store import Store, note_raised
 from gateway.backends.sql.tables import AnyRow, tenants
 from gateway.errors import Conflict
 from gateway.model import Tenant, TenantId
@@ -34,7 +34,7 @@ def raise_epoch(connection: Connection, tenant: TenantId) -> int:
 class SqlTenants:
     """`ports.Tenants` on the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
 
     async def all(self) -> Sequence[Tenant]:

@@ -14,10 +14,10 @@ from sqlalchemy import Connection, bindparam, select
 from gateway.backends.sql import cursors, folding
 from gateway.backends.sql.acting import Actor, acting
 from gateway.backends.sql.appending import append_all
-from gateway.backends.sql.database import Budget, Database
 from gateway.backends.sql.prepared import Prepared
 from gateway.backends.sql.searching import MESSAGE_COLUMNS, Searches
 from gateway.backends.sql.session_rows import COLUMNS, session_of
+from gateway.backends.sql.store import Budget, Store
 from gateway.backends.sql.tables import from_instant, messages, sessions
 from gateway.errors import Conflict, GatewayError, Invalid, Unavailable
 from gateway.model import Message, Scope, Session, SessionId, TenantId
@@ -53,7 +53,7 @@ class _Transcript:
 class SqlTranscripts:
     """`ports.Transcripts` on the store. Appends that come while one is being written are written together."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database = database
         self._searches = Searches()
         self._waiting: list[_Waiting] = []

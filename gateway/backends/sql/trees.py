@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, exists, false, or_, select
+from sqlalchemy import Connection, bindparam, cast, exists, false, or_, select
 
 from gateway.backends.sql.folding import fold
 from gateway.backends.sql.session_rows import COLUMNS, facts_of, participants_of
@@ -195,7 +195,7 @@ _takes_part = exists().where(
 _LISTED = (
     select(
         sessions.c.tenant,
-        bindparam("person").label("profile"),
+        cast(bindparam("person"), participants.c.profile.type).label("profile"),
         sessions.c.agent,
         sessions.c.id,
         sessions.c.private,
