@@ -1,8 +1,9 @@
 """Turns recorded decisions and a draft into how long a preview takes, and whom it holds up (design section 7).
 
 `python -m bench.preview` records 200,000 decisions of four hundred people through the audit's own append, then previews
-drafts on top of documents of 1,000 and of 100,000 rows through the whole path, as `gateway policy preview` does, and
-looks back on a version (`watch`). A task that only wants to run each millisecond says how late it does meanwhile.
+drafts on top of documents of 1,000 and of 100,000 rows through the whole path, as `gateway policy preview` does,
+publishes such a draft as an admin does (`publish`), and looks back on a version (`watch`). A task that only wants to
+run each millisecond says how late it does meanwhile.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bench.report import show
 from gateway.founding import DEMO
 from gateway.identity.credentials import Credentials
 from gateway.model import Agent, Profile
+from gateway.operations.policy import PublishBody
 from gateway.operations.preview import Preview, PreviewBody, Watching
 from gateway.pipeline import Call
 from gateway.policy.documents import parse
@@ -132,6 +134,17 @@ class Bench:
         """Looks back on the version in force."""
         await self._measured(name, lambda: self.ask(self._gateway.catalogue.preview.watch, Watching(None)))
 
+    async def publish_through(self, name: str, text: str) -> None:
+        """Publishes `text` as an admin does, with all that is compared first, and asks for what is in force then."""
+        version = (await self.ask(self._gateway.catalogue.policy.show, None)).version
+        body = PublishBody(text=text, base_version=version.version, comment="bench")
+        async with Late() as late:
+            began = time.perf_counter()
+            await self.ask(self._gateway.catalogue.policy.publish, body)
+            await self.ask(self._gateway.catalogue.policy.show, None)
+            took = time.perf_counter() - began
+        self.figures |= {f"{name}_seconds": round(took, 2), **late.figures(name)}
+
     async def _measured(self, name: str, run: Callable[[], Any]) -> None:
         async with Late() as late:
             began = time.perf_counter()
@@ -168,6 +181,7 @@ async def measure(folder: Path, decisions: int, sizes: list[int]) -> dict[str, f
             text = document(rows)
             await bench.publish(text)
             await bench.preview(f"rows_{rows}", "\n".join((text, *CHANGE)))
+            await bench.publish_through(f"publish_{rows}", "\n".join((text, CHANGE[1])))
         await bench.publish("\n".join((text, *CHANGE)))
         await bench.record(decisions, timedelta(0))
         await bench.watch("watch")

@@ -47,7 +47,7 @@ def _add_columns(connection: Connection) -> None:
 
 def _complaint(found: int | None, where: str) -> str:
     if found is None:
-        return f"{where} is a database of another program. Name an empty folder for the gateway's state."
+        return f"{where} is a database of another program. Give the gateway an empty one."
     if found > SCHEMA_VERSION:
         return (
             f"{where} was written by a newer gateway (schema {found}, this one reads {SCHEMA_VERSION}). "
