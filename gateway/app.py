@@ -117,7 +117,7 @@ from gateway.web.middleware import with_edge
 from gateway.web.sign_in.building import build_door
 from gateway.web.sign_in.routes import Door, sign_in_routes
 from gateway.workspace.folders import AgentFolders
-from gateway.workspace.locks import FileLocks
+from gateway.workspace.locks import FileLocks, Locks
 
 WORKSPACE_THREADS = 4
 TOKEN_USE_EVERY_S = 5.0
@@ -247,7 +247,9 @@ def compose(
     if replicas is not None:
         stores.database.when_epoch_rises(replicas.epochs.announce)
     threads = ThreadPoolExecutor(WORKSPACE_THREADS, thread_name_prefix="workspace")
-    folders = AgentFolders(folder / "workspaces", FileLocks(folder / "locks"), threads)
+    local_locks = FileLocks(folder / "locks")
+    locks: Locks = local_locks if replicas is None else replicas.locks(local_locks)
+    folders = AgentFolders(folder / "workspaces", locks, threads)
     directory = SessionDirectory(stores.sessions)  # one alone: what one knows, a change through another would not tell
     epochs.when_changed_elsewhere(directory.forget)
     # A merge gives away any number of sessions: all is forgotten with its epoch, even where nobody waits for the answer

@@ -127,3 +127,8 @@ def redis_key(prefix: str, tenant: TenantId, *parts: str) -> str:
 def redis_channel(prefix: str, subject: str) -> str:
     """What replicas of one installation tell each other on; messages name their tenant."""
     return f"{prefix}:{subject}"
+
+
+def redis_lock(prefix: str, key: str) -> str:
+    """A lock's key in Redis; `key` is a `storage_key`, and so holds its tenant."""
+    return f"{prefix}:lock:{key}"

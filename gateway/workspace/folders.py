@@ -11,7 +11,7 @@ from typing import TypeVar
 from gateway.errors import Unavailable
 from gateway.model import Agent, TenantId
 from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
-from gateway.workspace.locks import FileLocks
+from gateway.workspace.locks import Locks
 from gateway.workspace.problems import FileProblem
 
 ResultT = TypeVar("ResultT")
@@ -25,7 +25,7 @@ Reading = tuple[Workspace, Collection[str], "asyncio.Future[Found]"]
 class AgentFolders:
     """The workspaces below `root`, one folder a tenant and one in it for each agent."""
 
-    def __init__(self, root: Path, locks: FileLocks, threads: Executor) -> None:
+    def __init__(self, root: Path, locks: Locks, threads: Executor) -> None:
         self.root = root
         self.locks = locks
         self._threads = threads

@@ -7,8 +7,9 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from gateway.errors import Unavailable
 from gateway.keys import storage_key
@@ -21,6 +22,27 @@ _LONGEST_PAUSE_S = 0.005
 def file_key(tenant: TenantId, folder: str, path: str) -> str:
     """The key under which every writer of one workspace file waits for the others."""
     return storage_key(tenant, "file", folder, path)
+
+
+class Held(Protocol):
+    """A lock, from within."""
+
+    def check(self) -> None:
+        """For the last moment before something that can't be taken back: raises Unavailable where the lock was lost."""
+
+
+class Locks(Protocol):
+    """Exclusive locks, each for the length of a `with`; they block, so they are taken off the event loop."""
+
+    def hold(self, key: str) -> AbstractContextManager[Held]:
+        """Raises Unavailable where the lock was not free in time, or nobody can say."""
+
+
+class _Kept:
+    """A lock of the kernel's, which nobody loses while they live."""
+
+    def check(self) -> None:
+        """Nothing to ask."""
 
 
 class FileLocks:
@@ -45,7 +67,7 @@ class FileLocks:
         self._pause = pause
 
     @contextmanager
-    def hold(self, key: str) -> Iterator[None]:
+    def hold(self, key: str) -> Iterator[Held]:
         """Holds the lock of `key` for the length of a `with`. It blocks, so call it off the event loop.
 
         Not reentrant: who holds a key and asks for it again waits for themselves.
@@ -57,7 +79,7 @@ class FileLocks:
         file = self._open(key)
         try:
             self._acquire(file)
-            yield
+            yield _Kept()
         finally:
             # Closing is not enough: a child forked meanwhile shares the open file and would go on holding the lock.
             fcntl.flock(file, fcntl.LOCK_UN)

@@ -12,7 +12,7 @@ from datetime import date
 from gateway.errors import Invalid, TooLarge
 from gateway.model import TenantId
 from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
-from gateway.workspace.locks import FileLocks, file_key
+from gateway.workspace.locks import Locks, file_key
 from gateway.workspace.paths import day_of
 from gateway.workspace.problems import FileMissing
 from gateway.workspace.units import units
@@ -68,7 +68,7 @@ def check_room(workspace: Workspace, path: str, entry: str) -> None:
 
 def append_note(
     workspace: Workspace,
-    locks: FileLocks,
+    locks: Locks,
     tenant: TenantId,
     path: str,
     entry: str,
@@ -82,13 +82,19 @@ def append_note(
     Raises:
         Invalid: the entry, or a path that is no day's note.
         TooLarge: the note would be over 1 MiB.
-        Unavailable: the lock was not free in time.
+        Unavailable: the lock was not free in time, or was lost.
         FileProblem: the file that is there, or the way to it, can't be used.
 
     """
     bullet = render_entry(entry)
-    with locks.hold(file_key(tenant, workspace.folder, path)):
-        workspace.replace(path, _with_entry(workspace, path, bullet), before_rename=recheck)
+
+    def look_again() -> None:
+        if recheck is not None:
+            recheck()
+        held.check()  # last: all else may take longer than a lock lasts
+
+    with locks.hold(file_key(tenant, workspace.folder, path)) as held:
+        workspace.replace(path, _with_entry(workspace, path, bullet), before_rename=look_again)
     return AppendedNote(path, bullet, entry_sha256(entry))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gateway.errors import Invalid, PreconditionFailed
 from gateway.model import ProfileId, TenantId
 from gateway.workspace.files import FILE_LIMIT, FileText, Workspace
-from gateway.workspace.locks import FileLocks, file_key
+from gateway.workspace.locks import Locks, file_key
 from gateway.workspace.paths import instructions_path
 from gateway.workspace.problems import FileMissing, FileProblem
 from gateway.workspace.units import units
@@ -50,7 +50,7 @@ def instructions_in(found: FileText | FileProblem) -> Instructions:
 
 def save_instructions(
     workspace: Workspace,
-    locks: FileLocks,
+    locks: Locks,
     tenant: TenantId,
     profile: ProfileId,
     content: str,
@@ -66,7 +66,7 @@ def save_instructions(
     Raises:
         Invalid: over 4,000 UTF-16 units, or not text.
         PreconditionFailed: another hash by now; it carries the current one.
-        Unavailable: the lock was not free in time.
+        Unavailable: the lock was not free in time, or was lost.
         FileProblem: the file that is there, or the way to it, can't be used.
 
     """
@@ -75,9 +75,10 @@ def save_instructions(
     def look_again() -> None:
         recheck()
         _require_current(workspace, profile, expected)
+        held.check()  # last: all else may take longer than a lock lasts
 
     path = instructions_path(profile)
-    with locks.hold(file_key(tenant, workspace.folder, path)):
+    with locks.hold(file_key(tenant, workspace.folder, path)) as held:
         _require_current(workspace, profile, expected)
         saved = workspace.replace(path, content, before_rename=look_again)
     return Instructions(content, saved.sha256, units(content))

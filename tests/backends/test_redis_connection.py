@@ -57,7 +57,7 @@ async def _works(connection: RedisConnection) -> bool:
 
 
 async def test_a_user_with_a_password_and_the_least_rights(tmp_path: Path) -> None:
-    """Redis ACL: what a gateway's user has to be allowed, as docs/settings.md says."""
+    """Redis ACL: a user that is allowed the keys and the channel of its prefix, and these commands."""
     with own_redis(tmp_path) as server:
         with BlockingRedis.from_url(server.url) as redis:
             rules = ["~test:*", "&test:*", "+eval", "+incr", "+get", "+set", "+publish", "+subscribe", "+ping", "+del"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote, urlsplit
@@ -36,6 +37,11 @@ class RedisConnection:
         self._make = client
         self._client: Client | None = None
         self._timeout_s = timeout_s
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def open(self) -> None:
+        """Threads may ask from now on, through the running loop."""
+        self._loop = asyncio.get_running_loop()
 
     async def ask(self, question: Callable[[Client], Awaitable[ResultT]]) -> ResultT:
         """The answer. Raises Unavailable where there is none in time; the question may have been carried out then."""
@@ -53,6 +59,21 @@ class RedisConnection:
         with mapped_errors():
             async with asyncio.timeout(self._timeout_s):
                 return await asked
+
+    def from_thread(self, work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """What `work` returns, for a thread that may wait. Raises as `ask`, also before `open` and after `aclose`."""
+        begun = self.begin_from_thread(work)
+        try:
+            return begun.result(2 * self._timeout_s)  # a loop that stands still answers nobody
+        except (TimeoutError, CancelledError):
+            begun.cancel()
+            raise Unavailable("Redis does not answer.") from None
+
+    def begin_from_thread(self, work: Callable[[], Coroutine[Any, Any, ResultT]]) -> Future[ResultT]:
+        """`work` on the loop, which a thread goes on beside. Raises Unavailable before `open` and after `aclose`."""
+        if self._loop is None or self._loop.is_closed():
+            raise Unavailable("Redis is not asked yet.")
+        return asyncio.run_coroutine_threadsafe(work(), self._loop)
 
     @asynccontextmanager
     async def listening(self, channel: str) -> AsyncIterator[PubSub]:

@@ -9,9 +9,11 @@ from typing import Self
 
 from gateway.backends.redis.connection import RedisConnection, connection
 from gateway.backends.redis.epochs import RedisEpochs
+from gateway.backends.redis.locks import RedisLocks
 from gateway.errors import ConfigurationFaults, Fault
 from gateway.ports import Clock
 from gateway.settings.redis import Redis as RedisSettings
+from gateway.workspace.locks import FileLocks
 
 _LONGEST = 4_096
 
@@ -21,6 +23,7 @@ class Replicas:
 
     def __init__(self, shared: RedisConnection, prefix: str, clock: Clock) -> None:
         self.connection = shared
+        self._prefix = prefix
         self.epochs = RedisEpochs(shared, prefix, clock)
 
     @classmethod
@@ -30,8 +33,13 @@ class Replicas:
             return None
         return cls(connection(settings, _password(settings, environ)), settings.prefix, clock)
 
+    def locks(self, local: FileLocks) -> RedisLocks:
+        """Locks that hold here, as `local` does, and over all replicas."""
+        return RedisLocks(self.connection, self._prefix, local)
+
     async def __aenter__(self) -> Self:
         """Begins to listen. Redis may be away: then everything is refused until it is heard."""
+        self.connection.open()
         await self.epochs.__aenter__()
         return self
 
