@@ -274,3 +274,18 @@ async def test_a_replica_that_closes_during_an_outage_closes_soon(store: Path, o
         async with asyncio.timeout(BOUND_S):
             await stack.aclose()
     own.thaw()
+
+
+async def test_a_replica_that_closes_while_it_reconnects_ends(own: OwnRedis, prefix: str) -> None:
+    """A fault that was: the client swallowed the cancellation, and closing waited for ever."""
+    for _ in range(8):
+        replicas = Replicas.of(Redis(url=own.url, prefix=prefix, timeout_s=0.5), {}, SystemClock())
+        assert replicas is not None
+        heard = asyncio.Event()
+        replicas.epochs.follow(lambda _tenant, _epoch: None, lambda _at: heard.set())  # noqa: B023 - closed before the next
+        async with asyncio.timeout(BOUND_S):
+            async with replicas:
+                await heard.wait()
+                own.stop()
+                own.start()
+                await asyncio.sleep(0)

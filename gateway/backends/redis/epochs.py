@@ -22,6 +22,7 @@ from gateway.ports import Clock
 
 BEAT_S = 0.5
 RETRY_S = 0.2
+END_S = 0.5
 
 # Never backwards: a replica that was held up must not tell of what is over.
 _RAISE = """
@@ -71,10 +72,11 @@ class RedisEpochs:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        running = set(self._tasks)
+        while running:  # a client that is just closing a connection may swallow the first one
+            for task in running:
+                task.cancel()
+            _, running = await asyncio.wait(running, timeout=END_S)
         self._tasks = []
         with suppress(Unavailable):  # a command that ends right after its change tells of it too
             await self._tell()
